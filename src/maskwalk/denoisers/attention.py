@@ -1,0 +1,48 @@
+"""Self-attention with rotary positions, over whole walks (no causal mask).
+
+Rotary positions turn the pair (j, j + width/2) of a head's query and key at position t by the
+angle t·10000^(-2j/width) [Su et al., 2021], so scores depend on distances only.
+
+Everywhere: PyTorch's scaled dot product. On an accelerator, walks of at most 64 tokens go through
+one small fused kernel instead (`short_attention`), which reads queries, keys and values once:
+library kernels are built for long sequences and spend most of a 24-token tile on padding.
+"""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn import functional as F
+
+BASE = 10_000.0
+
+
+def rotation(length: int, half: int) -> Float[Tensor, "2 length half"]:
+    """cos and sin of every angle, computed in float64."""
+    rates = BASE ** -(torch.arange(half, dtype=torch.float64) / half)
+    angles = torch.arange(length, dtype=torch.float64)[:, None] * rates
+    return torch.stack([angles.cos(), angles.sin()]).to(torch.float32)
+
+
+def rotate(
+    x: Float[Tensor, "*batch length heads width"], angles: Float[Tensor, "2 length half"]
+) -> Float[Tensor, "*batch length heads width"]:
+    """Turns every pair by its angle, in float32."""
+    cos, sin = angles[:, :, None, :]
+    left, right = x.float().chunk(2, dim=-1)
+    turned = torch.cat([left * cos - right * sin, right * cos + left * sin], dim=-1)
+    return turned.to(x.dtype)
+
+
+def attend(
+    qkv: Float[Tensor, "rows length threefold"], heads: int, angles: Float[Tensor, "2 length half"]
+) -> Float[Tensor, "rows length hidden"]:
+    """softmax(q·k/√width)·v for every head of every row."""
+    rows, length, threefold = qkv.shape
+    if qkv.is_cuda and length <= 64 and qkv.dtype != torch.float32:
+        from maskwalk.denoisers.short_attention import short_attention
+
+        return short_attention(qkv, angles, heads)
+    q, k, v = qkv.view(rows, length, 3, heads, threefold // (3 * heads)).unbind(2)
+    q, k = rotate(q, angles), rotate(k, angles)
+    out = F.scaled_dot_product_attention(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2))
+    return out.transpose(1, 2).reshape(rows, length, threefold // 3)

@@ -1,0 +1,369 @@
+# mypy: ignore-errors
+"""The elementwise parts of a block as single kernels, for accelerators.
+
+`join` ends one residual branch and begins the next: with a row's branch output y, bias c, gate g,
+dropout mask k, and the next norm's factor f and offset s,
+
+    x' = x + g·k·(y + c),     h = norm(x')·f + s
+
+reads x and y once and writes x' and h once; its gradient reads x', y and the two incoming gradients
+once, recomputes the norm and the mask, and sums the gradients of c, g, f and s on the way. `gelu`
+adds the bias and applies the tanh-GELU, its gradient likewise sums the bias's. A compiler would
+keep masks, normalised rows and dropped branches for the backward pass: about twice the traffic, in
+a network whose time is mostly traffic. The formulas in plain PyTorch are in `ddit` and `dropout`.
+"""
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+from torch.library import triton_op, wrap_triton
+
+PARTS = 128  # programs per model in a gradient, each with its own sums over rows
+
+
+@triton.jit
+def _kept(row, column, start, key, threshold, HIDDEN: tl.constexpr):
+    """Whether an element survives dropout: `maskwalk.training.dropout` bit for bit."""
+    x = row * HIDDEN + column + start + key
+    x = x ^ ((x >> 16) & 0xFFFF)
+    x = x * 0x7FEB352D
+    x = x ^ ((x >> 15) & 0x1FFFF)
+    x = x * -2073254261
+    x = x ^ ((x >> 16) & 0xFFFF)
+    return x >= threshold
+
+
+@triton.jit
+def _join(
+    x,
+    y,
+    bias,
+    gate,
+    factor,
+    offset,
+    keys,
+    threshold,
+    scale,
+    new,
+    out,
+    rows,
+    start,
+    BRANCH: tl.constexpr,
+    BRANCHES: tl.constexpr,
+    HAS_BRANCH: tl.constexpr,
+    HAS_BIAS: tl.constexpr,
+    DROP: tl.constexpr,
+    HIDDEN: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    model = tl.program_id(1)
+    row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)[:, None]
+    column = tl.arange(0, HIDDEN)[None, :]
+    begin, inside = model.to(tl.int64) * rows * HIDDEN, row < rows
+    place, channel = row * HIDDEN + column, model * HIDDEN + column
+    value = tl.load(x + begin + place, inside, 0.0)
+    if HAS_BRANCH:
+        branch = tl.load(y + begin + place, inside, 0.0).to(tl.float32)
+        if HAS_BIAS:
+            branch += tl.load(bias + channel)
+        if DROP:
+            key = tl.load(keys + model * BRANCHES + BRANCH)
+            keep = _kept(row, column, start, key, tl.load(threshold + model), HIDDEN)
+            branch = tl.where(keep, branch * tl.load(scale + model), 0.0)
+        value += tl.load(gate + channel) * branch
+        tl.store(new + begin + place, value, inside)
+    centred = value - tl.sum(value, 1)[:, None] / HIDDEN
+    inverse = tl.rsqrt(tl.sum(centred * centred, 1)[:, None] / HIDDEN + 1e-5)
+    result = centred * inverse * tl.load(factor + channel) + tl.load(offset + channel)
+    tl.store(out + begin + place, result.to(out.dtype.element_ty), inside)
+
+
+@triton.jit
+def _join_gradient(
+    new,
+    y,
+    bias,
+    gate,
+    factor,
+    keys,
+    threshold,
+    scale,
+    d_new,
+    d_out,
+    d_x,
+    d_y,
+    sums,
+    rows,
+    start,
+    BRANCH: tl.constexpr,
+    BRANCHES: tl.constexpr,
+    HAS_BRANCH: tl.constexpr,
+    HAS_BIAS: tl.constexpr,
+    DROP: tl.constexpr,
+    HIDDEN: tl.constexpr,
+    BLOCK: tl.constexpr,
+    PARTS: tl.constexpr,
+):
+    part, model = tl.program_id(0), tl.program_id(1)
+    column = tl.arange(0, HIDDEN)[None, :]
+    begin, channel = model.to(tl.int64) * rows * HIDDEN, model * HIDDEN + column
+    f = tl.load(factor + channel)
+    sum_f = tl.zeros((BLOCK, HIDDEN), tl.float32)
+    sum_o = tl.zeros((BLOCK, HIDDEN), tl.float32)
+    sum_g = tl.zeros((BLOCK, HIDDEN), tl.float32)
+    sum_b = tl.zeros((BLOCK, HIDDEN), tl.float32)
+    for tile in range(part, tl.cdiv(rows, BLOCK), PARTS):
+        row = tile * BLOCK + tl.arange(0, BLOCK)[:, None]
+        inside, place = row < rows, row * HIDDEN + column
+        value = tl.load(new + begin + place, inside, 0.0)
+        d = tl.load(d_out + begin + place, inside, 0.0).to(tl.float32)
+        centred = value - tl.sum(value, 1)[:, None] / HIDDEN
+        inverse = tl.rsqrt(tl.sum(centred * centred, 1)[:, None] / HIDDEN + 1e-5)
+        normed = centred * inverse
+        sum_f += d * normed
+        sum_o += d
+        d *= f
+        mean = tl.sum(d, 1)[:, None] / HIDDEN
+        slope = tl.sum(d * normed, 1)[:, None] / HIDDEN
+        d = inverse * (d - mean - normed * slope)
+        if HAS_BRANCH:
+            d += tl.load(d_new + begin + place, inside, 0.0)
+        tl.store(d_x + begin + place, d, inside)
+        if HAS_BRANCH:
+            branch = tl.load(y + begin + place, inside, 0.0).to(tl.float32)
+            if HAS_BIAS:
+                branch += tl.load(bias + channel)
+            through = tl.load(gate + channel) * d
+            if DROP:
+                key, much = tl.load(keys + model * BRANCHES + BRANCH), tl.load(scale + model)
+                keep = _kept(row, column, start, key, tl.load(threshold + model), HIDDEN)
+                branch = tl.where(keep, branch * much, 0.0)
+                through = tl.where(keep, through * much, 0.0)
+            sum_g += tl.where(inside, branch * d, 0.0)
+            sum_b += through
+            tl.store(d_y + begin + place, through.to(d_y.dtype.element_ty), inside)
+    to = sums + (model * PARTS + part) * 4 * HIDDEN + tl.arange(0, HIDDEN)
+    tl.store(to, tl.sum(sum_f, 0))
+    tl.store(to + HIDDEN, tl.sum(sum_o, 0))
+    tl.store(to + 2 * HIDDEN, tl.sum(sum_g, 0))
+    tl.store(to + 3 * HIDDEN, tl.sum(sum_b, 0))
+
+
+@triton.jit
+def _sigmoid(z):
+    """The tanh-GELU is z·sigmoid(2√(2/π)(z + 0.044715 z³))."""
+    return 1 / (1 + tl.exp(-1.5957691216057308 * (z + 0.044715 * z * z * z)))
+
+
+@triton.jit
+def _gelu(z, bias, out, rows, WIDTH: tl.constexpr, BLOCK: tl.constexpr):
+    model = tl.program_id(1)
+    row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)[:, None]
+    column = tl.arange(0, WIDTH)[None, :]
+    place = model.to(tl.int64) * rows * WIDTH + row * WIDTH + column
+    value = tl.load(z + place, row < rows, 0.0).to(tl.float32)
+    value += tl.load(bias + model * WIDTH + column)
+    tl.store(out + place, (value * _sigmoid(value)).to(out.dtype.element_ty), row < rows)
+
+
+@triton.jit
+def _gelu_gradient(
+    z,
+    bias,
+    d_out,
+    d_z,
+    sums,
+    rows,
+    WIDTH: tl.constexpr,
+    BLOCK: tl.constexpr,
+    PARTS: tl.constexpr,
+):
+    part, model = tl.program_id(0), tl.program_id(1)
+    column = tl.arange(0, WIDTH)[None, :]
+    begin = model.to(tl.int64) * rows * WIDTH
+    b = tl.load(bias + model * WIDTH + column)
+    total = tl.zeros((BLOCK, WIDTH), tl.float32)
+    for tile in range(part, tl.cdiv(rows, BLOCK), PARTS):
+        row = tile * BLOCK + tl.arange(0, BLOCK)[:, None]
+        place, inside = begin + row * WIDTH + column, row < rows
+        value = tl.load(z + place, inside, 0.0).to(tl.float32) + b
+        s = _sigmoid(value)
+        slope = s + value * s * (1 - s) * 1.5957691216057308 * (1 + 0.134145 * value * value)
+        d = tl.load(d_out + place, inside, 0.0).to(tl.float32) * slope
+        total += d
+        tl.store(d_z + place, d.to(d_z.dtype.element_ty), inside)
+    tl.store(sums + (model * PARTS + part) * WIDTH + tl.arange(0, WIDTH), tl.sum(total, 0))
+
+
+def _grid(x: Tensor) -> tuple[int, int, int]:
+    """(rows, width, rows of a tile): a tile is about a thousand numbers, one warp a row."""
+    return x.shape[1], x.shape[2], max(1, 1024 // x.shape[2])
+
+
+@triton_op("maskwalk::join", mutates_args={})
+def join_op(
+    x: Tensor,
+    y: Tensor | None,
+    bias: Tensor | None,
+    gate: Tensor | None,
+    factor: Tensor,
+    offset: Tensor,
+    keys: Tensor | None,
+    threshold: Tensor | None,
+    scale: Tensor | None,
+    start: int,
+    branch: int,
+    dtype: torch.dtype,
+) -> tuple[Tensor, Tensor]:
+    """(x', h) of (models, rows, hidden) x; without y only the norm (x' is then empty)."""
+    rows, hidden, block = _grid(x)
+    new = torch.empty_like(x) if y is not None else x.new_empty(0)
+    out = torch.empty_like(x, dtype=dtype)
+    wrap_triton(_join)[(triton.cdiv(rows, block), len(x))](
+        x,
+        x if y is None else y,
+        x if bias is None else bias,
+        x if gate is None else gate,
+        factor,
+        offset,
+        x if keys is None else keys,
+        x if threshold is None else threshold,
+        x if scale is None else scale,
+        new,
+        out,
+        rows,
+        start,
+        BRANCH=branch,
+        BRANCHES=1 if keys is None else keys.shape[1],
+        HAS_BRANCH=y is not None,
+        HAS_BIAS=bias is not None,
+        DROP=keys is not None,
+        HIDDEN=hidden,
+        BLOCK=block,
+    )
+    return new, out
+
+
+@triton_op("maskwalk::join_gradient", mutates_args={})
+def join_gradient(
+    new: Tensor,
+    y: Tensor | None,
+    bias: Tensor | None,
+    gate: Tensor | None,
+    factor: Tensor,
+    keys: Tensor | None,
+    threshold: Tensor | None,
+    scale: Tensor | None,
+    d_new: Tensor | None,
+    d_out: Tensor,
+    start: int,
+    branch: int,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of x, of y (empty without it), and partial sums of those of f, s, g and c."""
+    rows, hidden, block = _grid(new)
+    d_x = torch.empty_like(new)
+    d_y = torch.empty_like(d_out) if y is not None else new.new_empty(0)
+    sums = new.new_empty(len(new), PARTS, 4, hidden)
+    wrap_triton(_join_gradient)[(PARTS, len(new))](
+        new,
+        new if y is None else y,
+        new if bias is None else bias,
+        new if gate is None else gate,
+        factor,
+        new if keys is None else keys,
+        new if threshold is None else threshold,
+        new if scale is None else scale,
+        new if d_new is None else d_new,
+        d_out,
+        d_x,
+        d_y,
+        sums,
+        rows,
+        start,
+        BRANCH=branch,
+        BRANCHES=1 if keys is None else keys.shape[1],
+        HAS_BRANCH=y is not None,
+        HAS_BIAS=bias is not None,
+        DROP=keys is not None,
+        HIDDEN=hidden,
+        BLOCK=block,
+        PARTS=PARTS,
+    )
+    return d_x, d_y, sums
+
+
+def _keep_join(ctx, inputs, output) -> None:
+    x, y, bias, gate, factor, offset, keys, threshold, scale, start, branch, dtype = inputs
+    new = x if y is None else output[0]
+    ctx.save_for_backward(new, y, bias, gate, factor, keys, threshold, scale)
+    ctx.start, ctx.branch = start, branch
+
+
+def _join_backward(ctx, d_new, d_out):
+    new, y, bias, gate, factor, keys, threshold, scale = ctx.saved_tensors
+    if d_out is None:
+        d_out = torch.zeros_like(new, dtype=torch.bfloat16)
+    d_x, d_y, sums = join_gradient(
+        new,
+        y,
+        bias,
+        gate,
+        factor,
+        keys,
+        threshold,
+        scale,
+        None if y is None else (torch.zeros_like(new) if d_new is None else d_new.contiguous()),
+        d_out.contiguous(),
+        ctx.start,
+        ctx.branch,
+    )
+    d_factor, d_offset, d_gate, d_bias = sums.sum(1).unbind(1)
+    branchless = y is None
+    return (
+        d_x,
+        None if branchless else d_y,
+        None if bias is None else d_bias,
+        None if branchless else d_gate,
+        d_factor,
+        d_offset,
+        *[None] * 6,
+    )
+
+
+join_op.register_autograd(_join_backward, setup_context=_keep_join)
+
+
+@triton_op("maskwalk::gelu", mutates_args={})
+def gelu(z: Tensor, bias: Tensor) -> Tensor:
+    """tanh-GELU of (models, rows, width) z plus a float32 bias (models, width)."""
+    rows, width, block = _grid(z)
+    out = torch.empty_like(z)
+    wrap_triton(_gelu)[(triton.cdiv(rows, block), len(z))](
+        z, bias, out, rows, WIDTH=width, BLOCK=block
+    )
+    return out
+
+
+@triton_op("maskwalk::gelu_gradient", mutates_args={})
+def gelu_gradient(z: Tensor, bias: Tensor, d_out: Tensor) -> tuple[Tensor, Tensor]:
+    """The gradient of z, and partial sums of the bias's."""
+    rows, width, block = _grid(z)
+    d_z, sums = torch.empty_like(z), bias.new_empty(len(z), PARTS, width)
+    wrap_triton(_gelu_gradient)[(PARTS, len(z))](
+        z, bias, d_out, d_z, sums, rows, WIDTH=width, BLOCK=block, PARTS=PARTS
+    )
+    return d_z, sums
+
+
+def _keep_gelu(ctx, inputs, output) -> None:
+    ctx.save_for_backward(*inputs)
+
+
+def _gelu_backward(ctx, d_out: Tensor) -> tuple[Tensor, Tensor]:
+    z, bias = ctx.saved_tensors
+    d_z, sums = gelu_gradient(z, bias, d_out.contiguous())
+    return d_z, sums.sum(1)
+
+
+gelu.register_autograd(_gelu_backward, setup_context=_keep_gelu)

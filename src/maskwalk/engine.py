@@ -1,0 +1,108 @@
+"""Where the work of an experiment runs: in this process, or in several on this machine.
+
+Cells are independent and pure, so the only shared thing is the file of records, and only the parent
+writes it. A run goes on where an earlier one stopped: cells whose key is on disk are not run again.
+"""
+
+import os
+import subprocess
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from multiprocessing import get_context, parent_process
+from pathlib import Path
+
+import torch
+
+from maskwalk.errors import whole
+from maskwalk.experiment import Cell, Experiment, run_cell
+from maskwalk.include import include
+from maskwalk.records import Record, RecordFile, read_records
+
+
+@dataclass
+class Run:
+    """An experiment being written to a directory; iterate over it to do the work."""
+
+    experiment: Experiment
+    out: Path
+    workers: int = 1
+    device: str = "cpu"
+    includes: Sequence[str] = ()
+    done: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        whole("workers", self.workers, 1)
+
+    @property
+    def total(self) -> int:
+        """How many different cells the experiment has."""
+        return len({cell.key for cell in self.experiment.cells})
+
+    def __iter__(self) -> Iterator[Record]:
+        with RecordFile(self.out / "records.jsonl") as file:
+            found = {record["key"] for record in read_records(file.path)}
+            todo = {
+                cell.key: (number, cell)
+                for number, cell in reversed(list(enumerate(self.experiment.cells)))
+                if cell.key not in found
+            }
+            work = sorted(todo.values(), key=lambda pair: pair[0])
+            self.done = self.total - len(work)
+            commit = _commit()
+            for number, record in self._results(work):
+                record["experiment"], record["cell"] = self.experiment.name, number
+                record["title"], record["commit"] = self.experiment.titles[number], commit
+                file.append(record)
+                self.done += 1
+                yield record
+
+    def _results(self, work: list[tuple[int, Cell]]) -> Iterator[tuple[int, Record]]:
+        if self.workers == 1 or len(work) < 2:
+            for number, cell in work:
+                yield number, run_cell(cell, self.device)[0]
+            return
+        pool = ProcessPoolExecutor(
+            min(self.workers, len(work)),
+            mp_context=get_context("spawn"),
+            initializer=_start_worker,
+            initargs=(tuple(self.includes),),
+        )
+        with pool:
+            futures = {pool.submit(_record, cell, self.device): number for number, cell in work}
+            try:
+                for future in as_completed(futures):
+                    yield futures[future], future.result()
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _record(cell: Cell, device: str) -> Record:
+    return run_cell(cell, device)[0]
+
+
+def _start_worker(includes: tuple[str, ...]) -> None:
+    """One thread each; samplers from outside; and no life after the parent's."""
+    torch.set_num_threads(1)
+    for path in includes:
+        include(path)
+    parent = parent_process()
+
+    def follow() -> None:
+        if parent is not None:
+            parent.join()
+        os._exit(1)
+
+    threading.Thread(target=follow, daemon=True).start()
+
+
+def _commit() -> str | None:
+    """The commit of the checkout this package runs from, if it is one."""
+    here = Path(__file__).parent
+    command = ["git", "-C", str(here), "rev-parse", "HEAD"]
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return found.stdout.strip() or None

@@ -1,0 +1,242 @@
+"""Experiments: graphs × tasks × samplers × denoisers × presets, a record for each combination.
+
+An experiment is a TOML file (see experiments/); each combination is a `Cell`, and running a cell is
+a pure function of it: the same record on any machine, in any order, with any number of workers.
+"""
+
+import hashlib
+import json
+import time
+import tomllib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from maskwalk import __version__
+from maskwalk.decoding import Decoded, decode
+from maskwalk.denoisers.protocol import Denoiser
+from maskwalk.denoisers.table import build_denoiser, denoiser_notes
+from maskwalk.draws import Streams, preset
+from maskwalk.errors import MaskwalkError, unknown, whole
+from maskwalk.graphs import GRAPHS
+from maskwalk.metrics import METRICS, Sample, measure
+from maskwalk.records import Record
+from maskwalk.samplers import SAMPLERS
+from maskwalk.tasks import TASKS
+from maskwalk.walks import WALKS, WalkLaw
+
+SCHEMA = 1
+BATCH = 1024  # sequences decoded at once; results do not depend on it
+DEFAULT_METRICS = (
+    "coherence",
+    "transition_validity",
+    "first_invalid",
+    "tv1",
+    "calls",
+    "tokens_per_call",
+)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One combination: everything its record depends on, as canonical specs."""
+
+    graph: str
+    graph_seed: int
+    walk: str
+    length: int
+    task: str
+    sampler: str
+    denoiser: str = "oracle"
+    preset: str = "exact"
+    count: int = 512
+    per_prompt: int = 1
+    seed: int = 0
+    metrics: tuple[str, ...] = DEFAULT_METRICS
+
+    @classmethod
+    def checked(cls, **given: Any) -> "Cell":
+        """A cell from user input: specs made canonical, numbers validated."""
+        for field, table in (
+            ("graph", GRAPHS),
+            ("walk", WALKS),
+            ("task", TASKS),
+            ("sampler", SAMPLERS),
+        ):
+            given[field] = table.canonical(given[field])
+        SAMPLERS.build(given["sampler"])
+        preset(given.get("preset", "exact"))
+        whole("length", given["length"], 2, 65_535)
+        for field, default in (("count", 512), ("per_prompt", 1)):
+            whole(field, given.get(field, default), 1)
+        for field in ("seed", "graph_seed"):
+            whole(field, given.get(field, 0), 0, 2**63 - 1)
+        for name in given.get("metrics", ()):
+            METRICS[name]
+        return cls(**given)
+
+    @property
+    def key(self) -> str:
+        """A name for this combination, the same wherever it is computed."""
+        text = json.dumps({"schema": SCHEMA, **asdict(self)}, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+@lru_cache(maxsize=4)
+def build_law(graph: str, graph_seed: int, walk: str, length: int) -> WalkLaw:
+    """The walk law of a cell (kept: the cells of one graph come after each other)."""
+    return WALKS.build(walk, graph=GRAPHS.build(graph, seed=graph_seed), length=length)
+
+
+@lru_cache(maxsize=2)
+def _denoiser(name: str, device: str, *law: Any) -> Denoiser:
+    return build_denoiser(name, build_law(*law), device)
+
+
+def run_cell(cell: Cell, device: str = "cpu", trace: bool = True) -> tuple[Record, Decoded]:
+    """Decodes and measures one cell; the record, and what was decoded."""
+    place = (cell.graph, cell.graph_seed, cell.walk, cell.length)
+    law, denoiser = build_law(*place), _denoiser(cell.denoiser, device, *place)
+    prompts = TASKS.build(cell.task, law=law, count=cell.count, seed=cell.seed)
+    draw, ties = preset(cell.preset)
+    start = prompts.tokens.repeat_interleave(cell.per_prompt, 0).to(device)
+    start = torch.where(start == law.vocab_size, denoiser.mask_id, start)
+    sampler = SAMPLERS.build(cell.sampler)
+    began = time.perf_counter()
+    parts = [
+        decode(
+            sampler,
+            denoiser,
+            part,
+            streams=Streams(cell.seed, torch.arange(first, first + len(part), device=device)),
+            draw=draw,
+            ties=ties,
+            trace=trace and first == 0,
+        )
+        for first, part in zip(range(0, len(start), BATCH), start.split(BATCH))
+    ]
+    decoded = _join(parts)
+    seconds = time.perf_counter() - began
+    sample = Sample(
+        law=law,
+        decoded=decoded,
+        prompts=torch.arange(cell.count).repeat_interleave(cell.per_prompt),
+        masked=(start == denoiser.mask_id).sum(1).cpu(),
+        conditional=prompts.conditional,
+        seed=cell.seed,
+    )
+    record: Record = {"schema": SCHEMA, "key": cell.key, "version": __version__}
+    record |= asdict(cell) | {"draw": asdict(draw), "ties": ties}
+    record["metrics"] = measure(sample, cell.metrics)
+    record["seconds"] = round(seconds, 4)
+    record["trace"] = _story(decoded, sample) if trace else None
+    record["notes"] = list(denoiser_notes(denoiser))
+    return record, decoded
+
+
+def _join(parts: list[Decoded]) -> Decoded:
+    tokens, calls, rounds = (
+        torch.cat([getattr(p, name).cpu() for p in parts]) for name in ("tokens", "calls", "rounds")
+    )
+    return Decoded(tokens, calls, rounds, parts[0].trace)
+
+
+def _story(decoded: Decoded, sample: Sample) -> Record | None:
+    """The unmasking of the first sequence, for the report."""
+    if decoded.trace is None:
+        return None
+    events = decoded.trace.events
+    first = events["sequence"] == decoded.trace.ids[0]
+    entropy: list[float | None] = [None] * decoded.tokens.shape[1]
+    for position, nats in zip(
+        events["position"][first].tolist(), events["entropy"][first].tolist()
+    ):
+        entropy[position] = round(nats, 4) if nats == nats else None
+    return {
+        "tokens": decoded.tokens[0].tolist(),
+        "rounds": decoded.trace.reveal_rounds()[0].tolist(),
+        "entropy": entropy,
+        "valid": sample.valid[0].tolist(),
+    }
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A named list of cells, each with the short title of its graph."""
+
+    name: str
+    cells: tuple[Cell, ...]
+    titles: tuple[str, ...]
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Experiment":
+        """Reads an experiment file; every spec and number is checked before anything runs."""
+        try:
+            with Path(path).open("rb") as file:
+                text = tomllib.load(file)
+        except OSError as problem:
+            raise MaskwalkError(f"Cannot read {path}: {problem.strerror}.") from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+            raise MaskwalkError(f"{path} is not a TOML file: {problem}.") from None
+        pairs = list(_cells(text, str(path)))
+        if not pairs:
+            raise MaskwalkError(
+                f"{path} describes no cells: it needs [[graphs]], tasks and samplers."
+            )
+        name = str(text.get("name", Path(path).stem))
+        return cls(name, tuple(c for c, _ in pairs), tuple(t for _, t in pairs))
+
+
+SHARED = (
+    "length",
+    "count",
+    "per_prompt",
+    "seed",
+    "metrics",
+    "tasks",
+    "samplers",
+    "denoisers",
+    "presets",
+)
+PER_GRAPH = ("title", "graph", "graph_seed", "walk", *SHARED)
+
+
+def _cells(text: dict[str, Any], path: str) -> Iterator[tuple[Cell, str]]:
+    """The product of everything named, graph by graph; a graph's own settings win."""
+    defaults = {
+        "length": 24,
+        "denoisers": ["oracle"],
+        "presets": ["exact"],
+        "tasks": ["unconditional()"],
+    }
+    for key in text:
+        if key not in ("name", "graphs", *SHARED):
+            raise unknown(f"setting in {path}:", key, ("name", "graphs", *SHARED))
+    for row in text.get("graphs", []):
+        for key in row:
+            if key not in PER_GRAPH:
+                raise unknown(f"setting of a graph in {path}:", key, PER_GRAPH)
+        every = defaults | {k: v for k, v in text.items() if k in SHARED} | row
+        for need in ("graph", "walk", "samplers"):
+            if need not in every:
+                raise MaskwalkError(f"A graph in {path} has no {need}.")
+        fixed = {k: every[k] for k in ("length", "count", "per_prompt", "seed") if k in every}
+        fixed |= {
+            "graph": every["graph"],
+            "walk": every["walk"],
+            "graph_seed": every.get("graph_seed", 0),
+        }
+        if "metrics" in every:
+            fixed["metrics"] = tuple(every["metrics"])
+        for task in every["tasks"]:
+            own = task if isinstance(task, dict) else {"task": task}
+            for denoiser in every["denoisers"]:
+                for mode in every["presets"]:
+                    for sampler in every["samplers"]:
+                        choice = {"sampler": sampler, "denoiser": denoiser, "preset": mode}
+                        cell = Cell.checked(**{**fixed, **own, **choice})
+                        yield cell, str(every.get("title", cell.graph))

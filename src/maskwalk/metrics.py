@@ -1,0 +1,194 @@
+"""What is measured of decoded walks; every number is an estimate with its standard error.
+
+    coherence            share of walks the law gives positive probability (paper, §5.1)
+    transition_validity  share of single steps that are possible
+    first_invalid        position of the first impossible step, among incoherent walks
+    tv1, tvk             row-weighted transition TV of the paper beside its floor: the value that as
+                         many exact walks get, which at 512 walks is most of it
+    calls                denoiser calls a sequence;  tokens_per_call  masked positions over calls
+
+Samples of one prompt are not independent: standard errors are those of the prompts' means. The
+paper instead reports the standard deviation of four group means (`group_sd`, numpy's default).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from maskwalk.decoding import Decoded
+from maskwalk.errors import MaskwalkError, whole
+from maskwalk.specs import Registry
+from maskwalk.walks import WalkLaw
+
+FLOOR_RUNS = 8
+FLOOR_IDS = 2_000_000_000  # exact walks for the floor: ids no training or held-out walk has
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean with its standard error, from `n` sequences; NaN is written as null."""
+
+    value: float
+    se: float
+    n: int
+    extra: dict[str, float]
+
+    def as_dict(self) -> dict[str, Any]:
+        """As it stands in a record."""
+        shown = {"value": self.value, "se": self.se, "n": self.n, **self.extra}
+        return {k: None if v != v else v for k, v in shown.items()}
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What a metric looks at: decoded walks, where they came from, and the law they should obey."""
+
+    law: WalkLaw
+    decoded: Decoded
+    prompts: Int[Tensor, " batch"]  # which prompt each sequence answers
+    masked: Int[Tensor, " batch"]  # how many positions it had to fill
+    conditional: bool
+    seed: int = 0
+
+    @property
+    def valid(self) -> Bool[Tensor, "batch length"]:
+        """Whether each step is possible given the ones before it."""
+        return self.law.valid(self.decoded.tokens.cpu())
+
+
+def mean(values: Tensor, prompts: Tensor, groups: int = 4) -> Estimate:
+    """The mean with a standard error clustered by prompt and the paper's four-group spread."""
+    x = values.to(torch.float64).cpu().numpy()
+    if len(x) == 0:
+        return Estimate(float("nan"), float("nan"), 0, {})
+    names, inverse, sizes = np.unique(
+        prompts.cpu().numpy(), return_inverse=True, return_counts=True
+    )
+    # Every sequence weighs the same, so a cluster's influence is its summed deviation.
+    deviation = np.bincount(inverse, x - x.mean(), minlength=len(names))
+    clusters = len(names)
+    scale = clusters / (clusters - 1) if clusters > 1 else float("nan")
+    se = float(np.sqrt(scale * (deviation**2).sum()) / len(x))
+    spread = float("nan")
+    if clusters >= groups:
+        means = np.bincount(inverse, x) / sizes
+        spread = float(np.std([part.mean() for part in np.array_split(means, groups)]))
+    return Estimate(float(x.mean()), se, len(x), {"group_sd": spread})
+
+
+METRICS: Registry[Any] = Registry("metric", context=("sample",))
+
+
+@METRICS.register("coherence")
+def coherence(sample: Sample) -> Estimate:
+    """Share of decoded walks that the law can produce."""
+    return mean(sample.valid.all(1), sample.prompts)
+
+
+@METRICS.register("transition_validity")
+def transition_validity(sample: Sample) -> Estimate:
+    """Share of single transitions that are possible given the steps before them."""
+    return mean(sample.valid[:, 1:].to(torch.float64).mean(1), sample.prompts)
+
+
+@METRICS.register("first_invalid")
+def first_invalid(sample: Sample) -> Estimate:
+    """Position of the first impossible step, among the incoherent walks."""
+    broken = ~sample.valid.all(1)
+    first = (~sample.valid[broken]).to(torch.uint8).argmax(1)
+    return mean(first, sample.prompts[broken.to(sample.prompts.device)])
+
+
+@METRICS.register("calls")
+def calls(sample: Sample) -> Estimate:
+    """Denoiser calls a sequence: mean and maximum."""
+    found = mean(sample.decoded.calls, sample.prompts)
+    return Estimate(found.value, found.se, found.n, {"max": int(sample.decoded.calls.max())})
+
+
+@METRICS.register("tokens_per_call")
+def tokens_per_call(sample: Sample) -> Estimate:
+    """Masked positions filled for each denoiser call."""
+    found = mean(sample.masked / sample.decoded.calls.clamp(min=1), sample.prompts)
+    return Estimate(found.value, found.se, found.n, {})
+
+
+@METRICS.register("tv1")
+def tv1(sample: Sample) -> Estimate | None:
+    """Row-weighted transition TV of first-order laws, beside its floor; none if conditional."""
+    return None if sample.law.order != 1 else tv(sample, 1)
+
+
+@METRICS.register("tvk")
+def tvk(sample: Sample, k: int | None = None) -> Estimate | None:
+    """Row-weighted TV of order k (the law's own if not given), beside its floor."""
+    return tv(sample, sample.law.order if k is None else whole("k", k, sample.law.order))
+
+
+def tv(sample: Sample, k: int) -> Estimate | None:
+    """The paper's TV_k with a jackknife standard error, the floor at this sample size, the excess.
+
+    Conditional tasks have none: a bridge's transitions are not those of the law.
+    """
+    if sample.conditional:
+        return None
+    walks = sample.decoded.tokens.cpu()
+    n = len(walks)
+    value = transition_tv(sample.law, walks, k)
+    runs = [
+        transition_tv(sample.law, sample.law.sample(n, sample.seed, first=FLOOR_IDS + i * n), k)
+        for i in range(FLOOR_RUNS)
+    ]
+    floor, spread = float(np.mean(runs)), float(np.std(runs, ddof=1))
+    floor_se = spread / FLOOR_RUNS**0.5
+    extra = {"floor": floor, "floor_se": floor_se, "excess": value - floor}
+    return Estimate(value, grouped_se(sample.law, walks, k), n, extra)
+
+
+def grouped_se(law: WalkLaw, walks: Tensor, k: int, groups: int = 16) -> float:
+    """Delete-a-group jackknife standard error of the TV."""
+    groups = min(groups, len(walks))
+    if groups < 2:
+        return float("nan")
+    part = torch.arange(len(walks)) % groups
+    left_out = np.array([transition_tv(law, walks[part != g], k) for g in range(groups)])
+    return float(np.sqrt((groups - 1) / groups * ((left_out - left_out.mean()) ** 2).sum()))
+
+
+def transition_tv(law: WalkLaw, walks: Int[Tensor, "count length"], k: int) -> float:
+    """½ Σ_h ω̂(h) Σ_v |P̂(v|h) - P(v|h)| over the histories h of length k that occur in `walks`."""
+    if walks.shape[1] <= k:
+        raise MaskwalkError(f"Walks of {walks.shape[1]} tokens have no transition of order {k}.")
+    windows = walks.unfold(1, k + 1, 1).reshape(-1, k + 1)
+    events, counts = windows.unique(dim=0, return_counts=True)
+    histories, inverse = events[:, :k].unique(dim=0, return_inverse=True)
+    totals = torch.zeros(len(histories), dtype=torch.float64).index_add(0, inverse, counts.double())
+    # Only seen events differ from |0 - P|: Σ_v |P̂ - P| = 1 + Σ_seen (|P̂ - P| - P).
+    truth = _probabilities(law, histories, inverse, events[:, k])
+    seen = counts / totals[inverse]
+    rows = torch.ones(len(histories), dtype=torch.float64)
+    rows.index_add_(0, inverse, (seen - truth).abs() - truth)
+    return float(0.5 * (totals / totals.sum() * rows).sum())
+
+
+def _probabilities(law: WalkLaw, histories: Tensor, inverse: Tensor, nxt: Tensor) -> Tensor:
+    """P(next | history) of each event, asking the law in slices so that memory stays small."""
+    found = torch.empty(len(nxt), dtype=torch.float64)
+    for start in range(0, len(histories), 4096):
+        part = histories[start : start + 4096, -law.order :]
+        here = (inverse >= start) & (inverse < start + 4096)
+        found[here] = law.next_probs(part)[inverse[here] - start, nxt[here]]
+    return found
+
+
+def measure(sample: Sample, names: tuple[str, ...]) -> dict[str, dict[str, Any] | None]:
+    """The named metrics of a sample, as they stand in a record."""
+    found: dict[str, Callable[[], Estimate | None] | Estimate | None] = {
+        name: METRICS.build(name, sample=sample) for name in names
+    }
+    return {k: v.as_dict() if isinstance(v, Estimate) else None for k, v in found.items()}

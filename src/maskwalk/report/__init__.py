@@ -1,0 +1,63 @@
+"""Records in, pages out: tables, figures, one self-contained HTML page; nothing is recomputed."""
+
+from pathlib import Path
+
+from maskwalk.errors import MaskwalkError, unknown
+from maskwalk.report.page import page
+from maskwalk.report.study import Record, Study, arrange
+from maskwalk.report.tables import long_csv, tables, to_csv, to_latex, to_markdown
+from maskwalk.report.terminal import terminal_table
+
+__all__ = ["FORMATS", "terminal_table", "write_report"]
+
+FORMATS = ("html", "csv", "md", "tex", "svg", "pdf")
+
+
+def write_report(
+    records: list[Record],
+    out: Path,
+    formats: tuple[str, ...] | list[str] = ("html",),
+    command: str | None = None,
+) -> list[Path]:
+    """Writes the report of the records into the folder `out` and returns the files written.
+
+    html: report.html; csv, md, tex: tables/; svg, pdf: figures/. `command` is what the page names
+    as the way to make it again; without it, the bench and report commands of the experiments.
+    """
+    for name in formats:
+        if name not in FORMATS:
+            raise unknown("report format", name, FORMATS)
+    study = arrange(records)
+    made: list[Path] = []
+    for name in dict.fromkeys(formats):
+        if name == "html":
+            made.append(_write(out / "report.html", page(study, command)))
+        elif name in ("svg", "pdf"):
+            from maskwalk.report.figures import figures  # matplotlib takes a second to import
+
+            for stem, image in figures(study, name):
+                made.append(_write(out / "figures" / f"{stem}.{name}", image))
+        else:
+            made += [_write(out / "tables" / n, text) for n, text in _tables(study, name).items()]
+    return made
+
+
+def _tables(study: Study, name: str) -> dict[str, str]:
+    shown = {"csv": to_csv, "md": to_markdown, "tex": to_latex}[name]
+    files = {f"{table.stem}.{name}": shown(table) for table in tables(study)}
+    if name == "csv":
+        files["records.csv"] = long_csv(study)
+    return files
+
+
+def _write(path: Path, content: str | bytes) -> Path:
+    data = content.encode() if isinstance(content, str) else content
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    except OSError as error:
+        raise MaskwalkError(
+            f"Cannot write {path}: {error.strerror or error}. "
+            "Free some space or choose another folder."
+        ) from error
+    return path

@@ -1,0 +1,220 @@
+"""The figures of the page as static SVG or PDF: value against calls, and the rounds of the traces.
+
+One file for every mode and task, a panel for every graph, drawn with matplotlib's object interface
+(no global figure), with the colours and markers of the page. The same records give the same bytes.
+"""
+
+import io
+from collections.abc import Iterator
+from itertools import pairwise
+from math import ceil, exp, log
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
+
+from maskwalk.report.labels import Sampler
+from maskwalk.report.layout import dodge, pareto_front, place_labels
+from maskwalk.report.study import Estimate, Study
+from maskwalk.report.tables import LOWER_IS_BETTER, METRICS, Table, tables
+
+SYMBOLS = {
+    "circle": "o", "square": "s", "diamond": "D", "up": "^", "down": "v", "star": "*", "cross": "X",
+    "hexagon": "h", "pentagon": "p",
+}  # fmt: skip
+STYLE: Any = {
+    "svg.hashsalt": "maskwalk",  # else ids are random
+    "svg.fonttype": "none",
+    "pdf.fonttype": 42,
+    "font.size": 8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#eceef0",
+    "axes.edgecolor": "#9aa1a9",
+    "axes.axisbelow": True,
+}
+WIDE, HIGH = 2.9, 2.1  # inches a panel
+STOPS = [1, *(stop for i in range(1, 16) for stop in (2**i, 3 * 2 ** (i - 1)))]
+
+
+def figures(study: Study, suffix: str) -> Iterator[tuple[str, bytes]]:
+    """(file stem, contents) of every figure, as "svg" or "pdf"."""
+    with mpl.rc_context(STYLE):
+        for table in tables(study):
+            yield table.stem, _saved(_scatter(study, table), suffix)
+            if table.metric == "coherence":
+                figure = _traces(study, table)
+                if figure:
+                    yield table.stem.replace("coherence", "traces", 1), _saved(figure, suffix)
+
+
+def _saved(figure: Figure, suffix: str) -> bytes:
+    stream = io.BytesIO()
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}[suffix]
+    figure.savefig(stream, format=suffix, metadata=undated)
+    return stream.getvalue()
+
+
+def _grid(
+    count: int, columns: int, wide: float, high: float, side: float
+) -> tuple[Figure, list[Axes]]:
+    """`count` axes of so many inches, set by hand: matplotlib's own layout doubles the time."""
+    columns = min(columns, count)
+    rows = ceil(count / columns)
+    width, height = (wide + side) * columns + 0.2, (high + 0.75) * rows + 0.6
+    figure = Figure(figsize=(width, height))
+    axes = []
+    for i in range(count):
+        left = side + (i % columns) * (wide + side)
+        bottom = height - 0.25 - (i // columns + 1) * (high + 0.75) + 0.45
+        box = (left / width, bottom / height, wide / width, high / height)
+        axes.append(figure.add_axes(box))
+    return figure, axes
+
+
+def _head(figure: Figure, words: str) -> None:
+    figure.text(0.01, 1 - 0.06 / figure.get_figheight(), words, va="top", fontsize=9)
+
+
+def _panels(study: Study, table: Table) -> list[int]:
+    return [p for p in study.of_task(table.task) if study.panels[p].title in table.columns]
+
+
+def _scatter(study: Study, table: Table) -> Figure:
+    panels = _panels(study, table)
+    figure, axes = _grid(len(panels), 3, WIDE, HIGH, 0.6)
+    for axis, panel in zip(axes, panels):
+        _draw_panel(axis, study, table.mode, panel, table.metric)
+    used = {study.samplers[row.sampler].family for row in table.rows}
+    handles = [
+        Line2D([], [], color=f.light, marker=SYMBOLS[f.marker], linestyle="", label=f.label)
+        for f in study.families
+        if f.name in used
+    ]
+    figure.legend(handles=handles, loc="lower center", ncols=7, frameon=False)
+    _head(figure, table.caption)
+    return figure
+
+
+def _draw_panel(axis: Axes, study: Study, mode: int, panel: int, metric: str) -> None:
+    points: list[tuple[float, Estimate, Sampler]] = []
+    for s, sampler in enumerate(study.samplers):
+        held, calls = (study.estimate(mode, panel, s, name) for name in (metric, "calls"))
+        if held and calls:
+            points.append((calls.value, held, sampler))
+    sign = -1 if metric in LOWER_IS_BETTER else 1
+    low, high = max(min(x for x, *_ in points), 1) * 0.6, max(x for x, *_ in points) * 1.3
+    top = 1.1 if sign > 0 else max(e.value + (e.se or 0) for _, e, _ in points) * 1.08
+    bottom = -0.05 * top
+    axis.set(xscale="log", xlim=(low, high), ylim=(bottom, top))
+    axis.set(xlabel="calls per walk", ylabel=METRICS[metric])
+    axis.xaxis.set_major_locator(FixedLocator([s for s in STOPS if low <= s <= high]))
+    axis.xaxis.set_minor_locator(NullLocator())
+    axis.xaxis.set_major_formatter(ScalarFormatter())
+    axis.set_title(study.panels[panel].title, loc="left", fontweight="bold", fontsize=8.5)
+
+    across, up = 72 * WIDE / log(high / low), 72 * HIGH / (top - bottom)  # points of paper a unit
+    paper = [(across * log(max(x, 1) / low), up * (e.value - bottom)) for x, e, _ in points]
+    front = pareto_front([(x, e.value) for x, e, _ in points], sign)
+    shifted = dodge(paper, front, 5.0)
+    taken = [(x - 3, y - 3, x + 3, y + 3) for x, (_, y) in zip(shifted, paper)]
+    _draw_marks(axis, study, points, [low * exp(x / across) for x in shifted])
+    floor = _draw_floor(axis, [e.more.get("floor") for _, e, _ in points])
+    if floor is not None:
+        level = up * (floor - bottom)
+        taken += [
+            (0.0, level - 1, 72 * WIDE, level + 1),
+            (72 * WIDE - 42, level - 11, 72 * WIDE, level),
+        ]
+    corners = [(points[i][0], points[i][1].value) for i in front]
+    corners.append((high, corners[-1][1]))
+    axis.step(
+        *zip(*corners), where="post", color="#1f2328", linewidth=1, linestyle=(0, (3, 2)), zorder=2
+    )
+    for (ax, ay), (bx, by) in pairwise(
+        [*(paper[i] for i in front), (72 * WIDE, paper[front[-1]][1])]
+    ):
+        taken += [(ax, ay - 1, bx, ay + 1), (bx - 1, min(ay, by), bx + 1, max(ay, by))]
+    wanted = [(*paper[i], points[i][2].label) for i in front]
+    frame = (2.0, 2.0, 72 * WIDE, 72 * HIGH + 4)
+    for (px, py, _), label in zip(wanted, place_labels(wanted, taken, frame, sign, 6.5)):
+        near = (min(max(px, label.box[0]), label.box[2]), min(max(py, label.box[1]), label.box[3]))
+        line = {"arrowstyle": "-", "linewidth": 0.4, "color": "#59616b", "shrinkA": 0, "shrinkB": 0}
+        spot: Any = {"xycoords": "axes points", "textcoords": "axes points"}
+        if label.far:
+            axis.annotate("", (px, py), near, arrowprops=line, **spot)
+        axis.annotate(label.text, (px, py), (label.x, label.y), fontsize=6.5, **spot)
+
+
+def _draw_marks(
+    axis: Axes, study: Study, points: list[tuple[float, Estimate, Sampler]], xs: list[float]
+) -> None:
+    """Marks with error bars, one artist a family (matplotlib is slow with many), blocks joined."""
+    for family in study.families:
+        mine = [(x, e) for x, (_, e, sampler) in zip(xs, points) if sampler.family == family.name]
+        if not mine:
+            continue
+        axis.errorbar(
+            [x for x, _ in mine], [e.value for _, e in mine], [e.se or 0 for _, e in mine],
+            color=family.light, marker=SYMBOLS[family.marker], linestyle="", elinewidth=0.9,
+            markersize=8 if family.marker == "star" else 5, markeredgecolor="white",
+            markeredgewidth=0.4, zorder=3,
+        )  # fmt: skip
+        for kind in {sampler.line for *_, sampler in points if sampler.family == family.name}:
+            places = sorted((x, e.value) for x, e, sampler in points if sampler.line == kind)
+            axis.plot(*zip(*places), color=family.light, linewidth=0.8, alpha=0.35, zorder=1)
+
+
+def _draw_floor(axis: Axes, floors: list[float | None]) -> float | None:
+    known = [floor for floor in floors if floor is not None]
+    if not known:
+        return None
+    middle = (min(known) + max(known)) / 2
+    axis.axhline(middle, color="#59616b", linewidth=1, zorder=2)
+    axis.annotate(
+        f"floor {middle:.3f}", (1, middle), (0, -3), va="top", ha="right", color="#59616b",
+        xycoords=("axes fraction", "data"), textcoords="offset points", fontsize=6.5,
+    )  # fmt: skip
+    return middle
+
+
+def _traces(study: Study, table: Table) -> Figure | None:
+    """The round of every position, a row a sampler; given positions stay white."""
+    kept = []
+    for panel in _panels(study, table):
+        rows = [
+            (row.label, held)
+            for row in table.rows
+            if (held := (study.cells.get((table.mode, panel, row.sampler)) or {}).get("trace"))
+        ]
+        if rows:
+            kept.append((panel, rows))
+    if not kept:
+        return None
+    most = max(len(rows) for _, rows in kept)
+    figure, axes = _grid(len(kept), 2, 4.0, 0.16 * most, 1.2)
+    for axis, (panel, rows) in zip(axes, kept):
+        length = max(len(trace["rounds"]) for _, trace in rows)
+        shades = []
+        for i, (_, trace) in enumerate(rows):
+            rounds = trace["rounds"]
+            last = max([r for r in rounds if r >= 0], default=0) or 1
+            shade = [float("nan") if r < 0 else 1 - 0.85 * r / last for r in rounds]
+            shades.append(shade + [float("nan")] * (length - len(shade)))
+            wrong = [t for t, ok in enumerate(trace.get("valid") or []) if not ok]
+            if wrong:
+                axis.plot([wrong[0] - 0.5] * 2, [i - 0.5, i + 0.5], color="#c81e1e", linewidth=2)
+        axis.imshow(shades, cmap="Blues", vmin=0, vmax=1, aspect="auto", interpolation="nearest")
+        axis.set_yticks(range(len(rows)), [label for label, _ in rows], fontsize=6.5)
+        axis.grid(visible=False)
+        axis.hlines(
+            [i - 0.5 for i in range(len(rows))], -0.5, length - 0.5, color="white", linewidth=0.8
+        )
+        axis.set(xlabel="position")
+        axis.set_title(study.panels[panel].title, loc="left", fontweight="bold", fontsize=8.5)
+    _head(figure, f"rounds of one walk (darker is earlier), {table.task} ({table.mode_label})")
+    return figure

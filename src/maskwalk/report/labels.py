@@ -1,0 +1,155 @@
+"""Names a reader can read: spec strings become short labels; a sampler family keeps one look.
+
+Records hold canonical specs with every parameter written out. A label keeps only what tells the
+samplers of this report apart: `random(block=4)` is "random ×4", `guided_bisection(order=1,
+score='entropy')` is "guided bisection" unless another score was run too.
+
+A family (the spec's name) has a colour and a marker that depend on the name alone: the families of
+the paper have fixed places, any other hashes into the remaining ones, so a sampler added later
+needs no change here. Colours follow Okabe & Ito (2008) and Tol (2021), darkened or lightened to a
+contrast of at least 3:1 on the light and the dark page; the marker repeats what the colour says.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+from zlib import crc32
+
+from maskwalk.errors import MaskwalkError
+from maskwalk.specs import Spec, parse
+
+# name: (colour on light, colour on dark, marker); the order is the order of the legend.
+KNOWN: dict[str, tuple[str, str, str]] = {
+    "left_to_right": ("#1f2328", "#e8eaed", "cross"),
+    "random": ("#6b7280", "#a9b1bd", "circle"),
+    "entropy": ("#0072b2", "#56b4e9", "square"),
+    "confidence": ("#00855f", "#2cc79a", "up"),
+    "margin": ("#9a6a00", "#f0c14b", "down"),
+    "bisection": ("#d55e00", "#ff8f4a", "diamond"),
+    "guided_bisection": ("#b03a86", "#f29bce", "star"),
+}
+SPARE: tuple[tuple[str, str, str], ...] = (
+    ("#332288", "#a79bff", "hexagon"),
+    ("#882255", "#e583ae", "pentagon"),
+    ("#6f6f14", "#cccc5c", "circle"),
+    ("#2a8078", "#74d6ca", "square"),
+    ("#b8404f", "#f8a0aa", "up"),
+    ("#7a4b2a", "#cfa380", "down"),
+    ("#3f6212", "#a3d160", "diamond"),
+    ("#5b3cc4", "#c4b2ff", "star"),
+)
+
+
+@dataclass(frozen=True)
+class Family:
+    """All samplers of one spec name: one colour, one marker, one entry in the legend."""
+
+    name: str
+    label: str
+    light: str
+    dark: str
+    marker: str
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """A sampler as the report shows it."""
+
+    spec: str
+    family: str
+    label: str
+    short: str  # the label without the family's name, for the chips of the legend
+    line: str  # samplers with the same `line` differ only in numbers and are joined in figures
+
+
+def spoken(name: str) -> str:
+    """`guided_bisection` as "guided bisection"."""
+    return name.replace("_", " ").strip()
+
+
+def read(text: str) -> Spec:
+    """The parsed spec; a text that is none becomes a name without parameters."""
+    try:
+        return parse(text)
+    except MaskwalkError:
+        return Spec(text)
+
+
+def leading_name(text: str) -> str:
+    """`network` of "network(path='x')": what kind of thing a spec or a path names."""
+    found = re.match(r"[A-Za-z_]\w*", text)
+    return found.group() if found else text
+
+
+def task_label(text: str) -> str:
+    """`bottleneck(separation=3)` as "bottleneck, separation 3"; what is left open is dropped."""
+    spec = read(text)
+    set_ = [f"{spoken(k)} {v}" for k, v in spec.kwargs.items() if v is not None]
+    return ", ".join([spoken(spec.name), *map(str, spec.args), *set_])
+
+
+def families(names: list[str]) -> list[Family]:
+    """The families of a report in the order of its legend; the look depends on the name alone.
+
+    Two new names that hash to one place are told apart by moving the later one (by name) on.
+    """
+    look = dict(KNOWN)
+    free = list(range(len(SPARE)))
+    new = sorted(set(names) - set(KNOWN))
+    for name in new:
+        wanted = crc32(name.encode()) % len(SPARE)
+        place = min(free, key=lambda i: (i - wanted) % len(SPARE)) if free else wanted
+        if place in free:
+            free.remove(place)
+        look[name] = SPARE[place]
+    order = [name for name in KNOWN if name in names] + new
+    return [Family(name, spoken(name), *look[name]) for name in order]
+
+
+def samplers(specs: list[str]) -> list[Sampler]:
+    """Labelled samplers, by family and then by parameters."""
+    parsed = {text: read(text) for text in dict.fromkeys(specs)}
+    order = {family.name: i for i, family in enumerate(families([s.name for s in parsed.values()]))}
+    made = []
+    for text, spec in parsed.items():
+        mates = [s for s in parsed.values() if s.name == spec.name]
+        parts = [str(value) for value in spec.args]
+        for key, value in spec.kwargs.items():
+            varies = any(m.kwargs.get(key) != value for m in mates)
+            parts += _part(key, value, varies)
+        short = " ".join(parts)
+        label = f"{spoken(spec.name)} {short}".strip()
+        # Numbers are what a line runs along; names (a score, "exponential") start another line.
+        fixed = [f"{k}={'*' if _number(v) else v!r}" for k, v in spec.kwargs.items()]
+        line = f"{spec.name}({', '.join(map(str, [*spec.args, *fixed]))})"
+        key_ = (order[spec.name], [_rank(v) for v in spec.kwargs.values()], text)
+        plain = "×1" if "block" in spec.kwargs else label
+        made.append((key_, Sampler(text, spec.name, label, short or plain, line)))
+    return [sampler for _, sampler in sorted(made, key=lambda pair: pair[0])]
+
+
+def _part(key: str, value: Any, varies: bool) -> list[str]:
+    """The words one parameter adds to a label: a block always, anything else where it varies."""
+    if key == "block":
+        return {1: [], "exponential": ["exp"]}.get(value, [f"×{value}"])
+    if not varies:
+        return []
+    return [value] if isinstance(value, str) else [f"{spoken(key)} {value}"]
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _rank(value: Any) -> tuple[bool, float, str]:
+    return (not _number(value), float(value) if _number(value) else 0.0, str(value))
+
+
+def tell_apart(labels: list[str], details: list[dict[str, Any]]) -> list[str]:
+    """Labels that occur more than once get the details in which their bearers differ."""
+    out = []
+    for label, detail in zip(labels, details):
+        twins = [d for other, d in zip(labels, details) if other == label]
+        extra = [f"{spoken(k)} {v}" for k, v in detail.items() if any(t.get(k) != v for t in twins)]
+        out.append(" · ".join([label, *extra]))
+    return out

@@ -1,0 +1,78 @@
+"""Where marks and words go in a small figure: no point hides another, no label covers anything.
+
+All lengths are in points (1/72 inch) with y upwards. The page does the same in its script, where
+the reader's zoom and choice of samplers change what there is to place.
+"""
+
+from dataclasses import dataclass
+from math import hypot
+
+Box = tuple[float, float, float, float]  # left, bottom, right, top
+WAYS = ((-1, 1), (-1, 0), (0, 1), (1, 0), (1, 1), (0, -1), (1, -1), (-1, -1))
+REACHES = (6.0, 13.0, 22.0, 32.0, 44.0)
+
+
+@dataclass(frozen=True)
+class Label:
+    """A text with the place of its lower left corner; `far` ones want a line to their point."""
+
+    text: str
+    x: float
+    y: float
+    box: Box
+    far: bool
+
+
+def pareto_front(points: list[tuple[float, float]], sign: int) -> list[int]:
+    """Indices of the (calls, value) that no other beats in both; sign 1: higher is better."""
+    front: list[int] = []
+    for i in sorted(range(len(points)), key=lambda i: (points[i][0], -sign * points[i][1], i)):
+        if not front or sign * (points[i][1] - points[front[-1]][1]) > 0:
+            front.append(i)
+    return front
+
+
+def dodge(points: list[tuple[float, float]], first: list[int], gap: float) -> list[float]:
+    """The x of every point after moving those that cover each other sideways; `first` stay put."""
+    placed: list[tuple[float, float]] = []
+    xs = [x for x, _ in points]
+    rest = [i for i in sorted(range(len(points)), key=lambda i: points[i]) if i not in first]
+    for i in [*first, *rest]:
+        x, y = points[i]
+        tries = [x + side * step * gap for step in range(13) for side in (1, -1)]
+        free = (t for t in tries if all(hypot(t - p, y - q) >= gap * 0.99 for p, q in placed))
+        xs[i] = next(free, x)
+        placed.append((xs[i], y))
+    return xs
+
+
+def _shared(a: Box, b: Box) -> float:
+    wide = min(a[2], b[2]) - max(a[0], b[0])
+    high = min(a[3], b[3]) - max(a[1], b[1])
+    return max(wide, 0.0) * max(high, 0.0)
+
+
+def place_labels(
+    wanted: list[tuple[float, float, str]], taken: list[Box], frame: Box, sign: int, size: float
+) -> list[Label]:
+    """A place for every label, if possible on the empty side of the front (`sign` 1: above)."""
+    boxes, out = list(taken), []
+    for px, py, text in wanted:
+        wide, high = 0.62 * size * len(text), 1.15 * size
+        best: tuple[float, float, Box] | None = None
+        for reach in REACHES:
+            for dx, dy in WAYS:
+                dy *= sign
+                x = px + dx * reach * (0.7 if dy else 1.0) - wide * (1 - dx) / 2
+                y = py + dy * reach - high / 2
+                box = (x, y, x + wide, y + high)
+                outside = max(0.0, frame[0] - x, box[2] - frame[2])
+                outside += max(0.0, frame[1] - y, box[3] - frame[3])
+                cost = 40 * outside + sum(_shared(box, other) for other in boxes)
+                if best is None or cost < best[0]:
+                    best = (cost, reach, box)
+        if best:
+            _, reach, box = best
+            boxes.append(box)
+            out.append(Label(text, box[0], box[1] + 0.15 * size, box, reach > REACHES[0]))
+    return out

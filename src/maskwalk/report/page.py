@@ -1,0 +1,160 @@
+"""One self-contained HTML page: a summary, figures, tables, ranking flips and traces.
+
+The page carries its records as one JSON object and draws its figures in the browser with plain
+JavaScript; sentences, tables and flips are written here and can be read without it. A content
+security policy forbids every request, so the page works from a disk and never asks the network.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from maskwalk.report.flips import ranking_flips
+from maskwalk.report.study import Record, Study, estimate, finite
+from maskwalk.report.summary import findings, intro, plural
+from maskwalk.report.tables import METRICS, tables
+
+TEMPLATES = Path(__file__).parent / "templates"
+SHOWN_FLIPS, MOST_FLIPS = 12, 100
+TOLD = ("coherence", "transition_validity", "first_invalid", "tv1", "calls")  # by the tooltips
+UNTOLD = ("group_sd",)
+
+
+def page(study: Study, command: str | None = None) -> str:
+    """The page as text."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    flips = [ranking_flips(study, mode) for mode in range(len(study.modes))]
+    return environment.get_template("report.html").render(
+        study=study,
+        style=Markup((TEMPLATES / "style.css").read_text("utf-8")),
+        script=Markup((TEMPLATES / "report.js").read_text("utf-8")),
+        data=embedded(page_data(study)),
+        intro=intro(study),
+        findings=[findings(study, mode, flips[mode]) for mode in range(len(study.modes))],
+        flips=flips,
+        shown_flips=SHOWN_FLIPS,
+        most_flips=MOST_FLIPS,
+        sections=_sections(study),
+        metrics=METRICS,
+        tables=tables(study),
+        about=_about(study, command),
+    )
+
+
+def embedded(data: Any) -> Markup:
+    """JSON that is safe inside a script element: no "<" survives, so nothing can close it."""
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return Markup(
+        text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    )
+
+
+def _sections(study: Study) -> dict[str, dict[str, list[int]]]:
+    """For every metric and task the panels that have it."""
+    out: dict[str, dict[str, list[int]]] = {}
+    for metric in METRICS:
+        held = {t: [p for p in study.of_task(t) if study.has(metric, p)] for t in study.tasks}
+        out[metric] = {task: panels for task, panels in held.items() if panels}
+    return out
+
+
+def page_data(study: Study) -> dict[str, Any]:
+    """What the figures and traces draw, as compactly as is readable."""
+    place = {family.name: i for i, family in enumerate(study.families)}
+    return {
+        "modes": study.modes,
+        "families": [{"label": f.label, "marker": f.marker} for f in study.families],
+        "samplers": [
+            {
+                "label": s.label,
+                "short": s.short,
+                "family": place[s.family],
+                "spec": s.spec,
+                "line": s.line,
+            }
+            for s in study.samplers
+        ],
+        "panels": [{"title": p.title, "task": p.task} for p in study.panels],
+        "cells": [
+            {"m": mode, "p": panel, "s": sampler} | _cell(record)
+            for (mode, panel, sampler), record in study.cells.items()
+        ],
+    }
+
+
+def _cell(record: Record) -> dict[str, Any]:
+    shown: dict[str, Any] = {}
+    for metric in TOLD:
+        held = estimate(record, metric)
+        if held:
+            numbers = {"v": held.value, "se": held.se, **held.more}
+            shown[metric] = {
+                k: _short(v) for k, v in numbers.items() if v is not None and k not in UNTOLD
+            }
+            shown[metric]["n"] = held.n
+    return shown | ({"trace": trace} if (trace := _trace(record)) else {})
+
+
+def _trace(record: Record) -> dict[str, Any] | None:
+    """The trace, if it is whole: equally many tokens, rounds and verdicts."""
+    held = record.get("trace")
+    if not isinstance(held, dict) or not held.get("tokens") or not held.get("rounds"):
+        return None
+    length = len(held["tokens"])
+    valid = held.get("valid") or [True] * length
+    entropy = held.get("entropy") or [None] * length
+    if not len(held["rounds"]) == len(valid) == len(entropy) == length:
+        return None
+    bits = "".join("1" if ok else "0" for ok in valid)
+    shown = [_short(finite(x), 3) for x in entropy]
+    return {"tokens": held["tokens"], "rounds": held["rounds"], "valid": bits, "entropy": shown}
+
+
+def _short(value: float | None, digits: int = 5) -> float | None:
+    if value is None:
+        return None
+    rounded = float(f"{value:.{digits}g}")
+    return int(rounded) if rounded == int(rounded) else rounded
+
+
+def _about(study: Study, command: str | None) -> dict[str, Any]:
+    records = list(study.cells.values())
+
+    def values(key: str) -> list[str]:
+        return sorted({str(r[key]) for r in records if r.get(key) is not None})
+
+    draws = {f"{r['preset']}: {_draw(r)}" for r in records}
+    notes: dict[str, int] = {}
+    for record in records:
+        for note in record.get("notes") or []:
+            notes[str(note)] = notes.get(str(note), 0) + 1
+    seconds = sum(finite(r.get("seconds")) or 0.0 for r in records)
+    names = values("experiment")
+    run = [f"maskwalk bench experiments/{name}.toml --out DIR" for name in names]
+    return {
+        "experiments": names,
+        "versions": values("version"),
+        "commits": values("commit"),
+        "presets": sorted(draws),
+        "notes": sorted(notes.items()),
+        "command": command or "\n".join([*run, "maskwalk report DIR"]),
+        "records": plural(len(records), "record"),
+        "superseded": plural(study.superseded, "earlier record") if study.superseded else "",
+        "seconds": f"{seconds:,.0f} s" if seconds >= 1 else "",
+        "panels": [(f"{p.title}, {p.task}", p.detail) for p in study.panels],
+    }
+
+
+def _draw(record: Record) -> str:
+    draw = record.get("draw") or {}
+    said = [f"{key} {value}" for key, value in draw.items()] if isinstance(draw, dict) else []
+    return ", ".join([*said, f"ties {record.get('ties', 'unknown')}"])

@@ -1,0 +1,172 @@
+"""Records arranged for reading: modes × panels × samplers, and the estimates in each cell.
+
+A panel is a graph (the experiment's title for it) and a task; a mode is a kind of denoiser and a
+preset. Nothing is computed anew here: a cell is a record, and an estimate is what it holds.
+"""
+
+import json
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from maskwalk.errors import MaskwalkError
+from maskwalk.report import labels
+from maskwalk.report.labels import Family, Sampler
+
+Record = dict[str, Any]
+SCHEMA = 1
+NEEDED = ("task", "sampler", "denoiser", "preset", "metrics")
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with its standard error; `more` holds what else the record says about it."""
+
+    value: float
+    se: float | None
+    n: int | None
+    more: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A graph and a task: one figure, one column of a table."""
+
+    title: str
+    task: str
+    detail: str
+
+
+@dataclass(frozen=True)
+class Study:
+    """All the records of a report, addressed by (mode, panel, sampler)."""
+
+    modes: list[str]
+    panels: list[Panel]
+    samplers: list[Sampler]
+    families: list[Family]
+    cells: dict[tuple[int, int, int], Record]
+    superseded: int  # records replaced by a later one of the same cell
+
+    @property
+    def tasks(self) -> list[str]:
+        """The task labels, in order of appearance."""
+        return list(dict.fromkeys(panel.task for panel in self.panels))
+
+    def of_task(self, task: str) -> list[int]:
+        """The panels of one task."""
+        return [i for i, panel in enumerate(self.panels) if panel.task == task]
+
+    def estimate(self, mode: int, panel: int, sampler: int, metric: str) -> Estimate | None:
+        """The estimate in a cell, or None where it was not run or does not apply."""
+        record = self.cells.get((mode, panel, sampler))
+        return None if record is None else estimate(record, metric)
+
+    def has(self, metric: str, panel: int) -> bool:
+        """Whether any mode and sampler has this metric in the panel."""
+        return any(p == panel and estimate(r, metric) for (_, p, _), r in self.cells.items())
+
+
+def finite(value: Any) -> float | None:
+    """The number, or None for anything that is not a finite one."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return float(value)
+
+
+def estimate(record: Record, metric: str) -> Estimate | None:
+    """One metric of a record; None where the record has null."""
+    held = record["metrics"].get(metric)
+    value = finite(held.get("value")) if isinstance(held, dict) else None
+    if value is None:
+        return None
+    more = {k: finite(v) for k, v in held.items() if k not in ("value", "se", "n")}
+    n = finite(held.get("n"))
+    return Estimate(value, finite(held.get("se")), None if n is None else int(n), more)
+
+
+def arrange(records: list[Record]) -> Study:
+    """The study of a list of records, in the order of the experiment's cells."""
+    _check(records)
+    first = {name: i for i, name in enumerate(dict.fromkeys(r.get("experiment") for r in records))}
+    ordered = sorted(  # stable, so that of two records of one cell the later stays the later
+        records, key=lambda r: (first[r.get("experiment")], r.get("cell") or 0)
+    )
+    samplers = labels.samplers([record["sampler"] for record in ordered])
+    families = labels.families([sampler.family for sampler in samplers])
+    panels, panel_of = _panels(ordered)
+    modes, mode_of = _modes(ordered, panel_of)
+    place = {sampler.spec: i for i, sampler in enumerate(samplers)}
+    cells: dict[tuple[int, int, int], Record] = {}
+    for i, record in enumerate(ordered):
+        cells[mode_of[i], panel_of[i], place[record["sampler"]]] = record
+    return Study(modes, panels, samplers, families, cells, len(records) - len(cells))
+
+
+def _check(records: list[Record]) -> None:
+    if not records:
+        raise MaskwalkError("There are no records to report. Run `maskwalk bench` first.")
+    for i, record in enumerate(records):
+        if record.get("schema", SCHEMA) != SCHEMA:
+            raise MaskwalkError(
+                f"Record {i} has schema {record['schema']!r}; this version of maskwalk reads "
+                f"schema {SCHEMA}. Run `maskwalk bench` again or install the version that wrote it."
+            )
+        lacking = [key for key in NEEDED if not record.get(key)]
+        if lacking:
+            raise MaskwalkError(f"Record {i} lacks {', '.join(lacking)}; is it a maskwalk record?")
+
+
+def _panels(records: list[Record]) -> tuple[list[Panel], list[int]]:
+    keys = ("graph", "graph_seed", "walk", "length")
+    rows: dict[str, dict[str, Any]] = {}
+    for record in records:
+        rows.setdefault(_row(record), {key: record.get(key) for key in keys})
+    titles = dict(zip(rows, labels.tell_apart([_title(key) for key in rows], list(rows.values()))))
+    panels: dict[Panel, int] = {}
+    of = []
+    for record in records:
+        row = _row(record)
+        shown = [rows[row]["graph"], rows[row]["walk"]]
+        shown += [f"length {rows[row]['length']}", f"graph seed {rows[row]['graph_seed']}"]
+        panel = Panel(
+            titles[row], labels.task_label(record["task"]), " · ".join(str(x) for x in shown)
+        )
+        of.append(panels.setdefault(panel, len(panels)))
+    return list(panels), of
+
+
+def _row(record: Record) -> str:
+    keys = ("title", "graph", "graph_seed", "walk", "length")
+    return json.dumps([record.get(key) for key in keys])
+
+
+def _title(row: str) -> str:
+    title, graph, *_ = json.loads(row)
+    return str(title or graph or "unnamed graph")
+
+
+def _modes(records: list[Record], panel_of: list[int]) -> tuple[list[str], list[int]]:
+    """Modes are told apart by kind of denoiser and preset, and by more only where they must be.
+
+    A model trained for every graph has its own spec in every panel, yet it is one mode; two models
+    in the same panel, or two seeds, are two.
+    """
+    base = [(labels.leading_name(r["denoiser"]), r["preset"]) for r in records]
+    fields = {
+        key: [json.dumps(r.get(key)) for r in records]
+        for key in ("denoiser", "draw", "ties", "seed")
+    }
+    keys: list[tuple[str, ...]] = [(*b,) for b in base]
+    for values in fields.values():
+        seen: dict[tuple[Any, ...], set[str]] = {}
+        for i, record in enumerate(records):
+            seen.setdefault((keys[i], panel_of[i], record["sampler"]), set()).add(values[i])
+        split = {place[0] for place, found in seen.items() if len(found) > 1}
+        keys = [(*key, values[i]) if key in split else key for i, key in enumerate(keys)]
+    first = {key: i for i, key in reversed(list(enumerate(keys)))}
+    order = sorted(first, key=first.__getitem__)
+    details = [{name: json.loads(fields[name][first[key]]) for name in fields} for key in order]
+    plain = [f"{labels.spoken(key[0])} · {labels.spoken(key[1])}" for key in order]
+    place = {key: i for i, key in enumerate(order)}
+    return labels.tell_apart(plain, details), [place[key] for key in keys]

@@ -1,0 +1,15 @@
+"""Greedy entropy: reveal the positions with the lowest entropy H_i = -Σ p_i log p_i (paper, §2)."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from maskwalk.samplers.greedy import Greedy
+from maskwalk.samplers.table import SAMPLERS
+
+
+@SAMPLERS.register("entropy")
+@dataclass(frozen=True)
+class Entropy(Greedy):
+    """Greedy: the `block` positions with the lowest entropy H_i = -Σ p_i log p_i."""
+
+    ranks_by: ClassVar[str] = "entropy"

@@ -1,0 +1,21 @@
+"""Left to right: the first masked position of each sequence, one a round, as a language model."""
+
+from dataclasses import dataclass
+
+from jaxtyping import Bool
+from torch import Tensor
+
+from maskwalk.canvas import RoundStreams, State, UnmaskingPolicy, View
+from maskwalk.samplers.table import SAMPLERS
+
+
+@SAMPLERS.register("left_to_right")
+@dataclass(frozen=True)
+class LeftToRight(UnmaskingPolicy):
+    """Left to right: the first masked position, one a round."""
+
+    def choose(
+        self, view: View, state: State, rng: RoundStreams
+    ) -> tuple[Bool[Tensor, "batch length"], State]:
+        """The first masked position."""
+        return view.masked & (view.masked.cumsum(1) == 1), state

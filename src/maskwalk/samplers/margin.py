@@ -1,0 +1,15 @@
+"""Greedy margin: reveal where the gap between the two likeliest tokens is largest (paper, §2)."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from maskwalk.samplers.greedy import Greedy
+from maskwalk.samplers.table import SAMPLERS
+
+
+@SAMPLERS.register("margin")
+@dataclass(frozen=True)
+class Margin(Greedy):
+    """Greedy: the `block` positions with the largest gap between the two likeliest tokens."""
+
+    ranks_by: ClassVar[str] = "margin"

@@ -1,0 +1,36 @@
+"""Random unmasking: a uniformly random set of `block` masked positions a round (paper, §2).
+
+It looks at no score, so the denoiser is asked only at the chosen positions.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from jaxtyping import Bool
+from torch import Tensor
+
+from maskwalk.canvas import RoundStreams, State, UnmaskingPolicy, View
+from maskwalk.samplers.blocks import SWEEP, Block, block_size, check_block
+from maskwalk.samplers.table import SAMPLERS
+
+
+@SAMPLERS.register("random")
+@dataclass(frozen=True)
+class Random(UnmaskingPolicy):
+    """Uniformly random: `block` masked positions a round, whatever the scores."""
+
+    block: Block = 1
+    sweep: ClassVar[tuple[dict[str, Any], ...]] = SWEEP
+
+    def __post_init__(self) -> None:
+        check_block(self.block)
+
+    def first_picks(self, length: int) -> range:
+        """Any position, always."""
+        return range(length)
+
+    def choose(
+        self, view: View, state: State, rng: RoundStreams
+    ) -> tuple[Bool[Tensor, "batch length"], State]:
+        """A uniform subset."""
+        return view.random(block_size(self.block, view.round)), state

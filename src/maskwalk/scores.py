@@ -1,0 +1,50 @@
+"""What a policy may rank positions by. Lower is always sooner.
+
+With p the marginal at a masked position and p⁽¹⁾ ≥ p⁽²⁾ its two largest probabilities:
+
+    entropy      H = -Σ p log p         (nats)
+    confidence   -max p
+    margin       -(p⁽¹⁾ - p⁽²⁾)
+
+Scores are float64 and rounded to the denoiser's grid before they are compared: with rotary
+positions a fully masked input has equal marginals everywhere, and without rounding the last bits of
+an fp32 network would decide what is a tie.
+"""
+
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Float, Float64
+from torch import Tensor
+
+from maskwalk.errors import unknown
+
+Score = Callable[[Tensor], Tensor]
+
+
+def entropy(log_probs: Float[Tensor, "rows vocab"]) -> Float64[Tensor, " rows"]:
+    """Entropy of each marginal in nats; 0 log 0 = 0."""
+    return torch.special.entr(log_probs.to(torch.float64).exp()).sum(-1)
+
+
+def confidence(log_probs: Float[Tensor, "rows vocab"]) -> Float64[Tensor, " rows"]:
+    """Minus the largest probability."""
+    return -log_probs.amax(-1).to(torch.float64).exp()
+
+
+def margin(log_probs: Float[Tensor, "rows vocab"]) -> Float64[Tensor, " rows"]:
+    """Minus the gap between the two largest probabilities (one token: its probability)."""
+    top = log_probs.topk(min(2, log_probs.shape[-1]), -1).values.to(torch.float64).exp()
+    return -(top[:, 0] - top[:, 1]) if top.shape[-1] == 2 else -top[:, 0]
+
+
+SCORES: dict[str, Score] = {"entropy": entropy, "confidence": confidence, "margin": margin}
+
+
+def score(
+    name: str, log_probs: Float[Tensor, "rows vocab"], grid: float
+) -> Float64[Tensor, " rows"]:
+    """The named score of each marginal, rounded to a multiple of `grid`."""
+    if name not in SCORES:
+        raise unknown("score", name, SCORES)
+    return torch.round(SCORES[name](log_probs) / grid) * grid

@@ -1,0 +1,140 @@
+"""Spec strings, `name(key=value, …)`, and the tables of things they can name.
+
+A spec is read with Python's own grammar but never evaluated: literals and nested specs are the
+only values there are, so a spec string cannot run code. Every extensible kind of thing in the
+project (graph, walk, task, sampler, denoiser, metric) is one `Registry`: one line adds a member,
+and `maskwalk list`, the contract test, the benchmark and the report then know it.
+"""
+
+import ast
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from maskwalk.errors import MaskwalkError, unknown
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+HINT = "Write a spec as name(key=value, ...), for example st_er(nodes=500, p=0.01)."
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A parsed spec string: a name, positional values and keyword values."""
+
+    name: str
+    args: tuple[Any, ...] = ()
+    kwargs: dict[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        shown = [_show(v) for v in self.args] + [f"{k}={_show(v)}" for k, v in self.kwargs.items()]
+        return f"{self.name}({', '.join(shown)})"
+
+
+def _show(value: Any) -> str:
+    return str(value) if isinstance(value, Spec) else repr(value)
+
+
+def parse(text: str) -> Spec:
+    """Reads a spec string; anything but names, literals and nested specs is refused."""
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise MaskwalkError(f"Cannot read the spec {text!r}. {HINT}") from None
+    value = _value(tree, text)
+    if isinstance(value, Spec):
+        return value
+    raise MaskwalkError(f"The spec {text!r} names nothing. {HINT}")
+
+
+def _value(tree: ast.expr, text: str) -> Any:
+    if isinstance(tree, ast.Name):
+        return Spec(tree.id)
+    if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name):
+        kwargs: dict[str, Any] = {}
+        for keyword in tree.keywords:
+            if keyword.arg is None or keyword.arg in kwargs:
+                raise MaskwalkError(f"Cannot read the spec {text!r}. {HINT}")
+            kwargs[keyword.arg] = _value(keyword.value, text)
+        return Spec(tree.func.id, tuple(_value(a, text) for a in tree.args), kwargs)
+    try:
+        return ast.literal_eval(tree)
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+        raise MaskwalkError(
+            f"The spec {text!r} contains code; only literal values and nested specs are allowed."
+        ) from None
+
+
+class Registry(Generic[T]):
+    """The table of one kind of thing. Parameters named in `context` come from the caller."""
+
+    def __init__(self, kind: str, context: tuple[str, ...] = ()) -> None:
+        self.kind, self.context = kind, context
+        self._makers: dict[str, Callable[..., T]] = {}
+
+    def register(self, name: str) -> Callable[[F], F]:
+        """Decorator: adds a class or function under `name`."""
+
+        def add(maker: F) -> F:
+            self._makers[name] = maker
+            return maker
+
+        return add
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._makers)
+
+    def __getitem__(self, name: str) -> Callable[..., T]:
+        if name not in self._makers:
+            raise unknown(self.kind, name, self._makers)
+        return self._makers[name]
+
+    def parameters(self, name: str) -> list[inspect.Parameter]:
+        """The parameters a spec may set, in order."""
+        signature = inspect.signature(self[name])
+        return [p for p in signature.parameters.values() if p.name not in self.context]
+
+    def summary(self, name: str) -> str:
+        """The first line of the member's docstring."""
+        return (inspect.getdoc(self[name]) or "").split("\n")[0]
+
+    def _bind(self, spec: Spec) -> dict[str, Any]:
+        known = {p.name: p for p in self.parameters(spec.name)}
+        if len(spec.args) > len(known):
+            raise MaskwalkError(
+                f"{self.kind} {spec.name!r} takes at most {len(known)} values "
+                f"({', '.join(known) or 'none'}), not {len(spec.args)}."
+            )
+        values = dict(zip(known, spec.args))
+        for key, value in spec.kwargs.items():
+            if key not in known:
+                raise unknown(f"parameter of {self.kind} {spec.name!r}:", key, known)
+            if key in values:
+                raise MaskwalkError(f"{key} is given twice in {spec}.")
+            values[key] = value
+        for key, parameter in known.items():
+            if key not in values:
+                if parameter.default is inspect.Parameter.empty:
+                    raise MaskwalkError(f"{self.kind} {spec.name!r} needs {key}=….")
+                values[key] = parameter.default
+        return {key: values[key] for key in known}
+
+    def canonical(self, text: str) -> str:
+        """The same spec with every parameter written out, in order: what records hold."""
+        return str(self._canonical(parse(text)))
+
+    def _canonical(self, spec: Spec) -> Spec:
+        values = self._bind(spec)
+        nested = {k: self._canonical(v) if isinstance(v, Spec) else v for k, v in values.items()}
+        return Spec(spec.name, (), nested)
+
+    def build(self, spec: str | Spec, **context: Any) -> T:
+        """The object a spec names; nested specs are built by the same table first."""
+        spec = parse(spec) if isinstance(spec, str) else spec
+        values = self._bind(spec)
+        for key, value in values.items():
+            if isinstance(value, Spec):
+                values[key] = self.build(value, **context)
+        wanted = inspect.signature(self[spec.name]).parameters
+        return self[spec.name](**{k: v for k, v in context.items() if k in wanted}, **values)

@@ -1,0 +1,92 @@
+"""One claim, checked; and the two exact quantities the checks are made of.
+
+Both are computed from the law of the policy objects that `decode` runs (maskwalk.exact), with ties
+broken in every way with equal weight: no simulation, so the only error is float64 rounding.
+"""
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from maskwalk.canvas import UnmaskingPolicy
+from maskwalk.denoisers.protocol import Denoiser
+from maskwalk.exact import bridge_law, sampler_law, total_variation
+from maskwalk.graphs import GRAPHS
+from maskwalk.oracles import oracle_for
+from maskwalk.walks import WALKS, WalkLaw
+
+EXACT = 1e-12  # equal up to rounding
+
+
+@dataclass(frozen=True)
+class Check:
+    """What is claimed, what the formula predicts, what was computed, and whether they agree."""
+
+    claim: str
+    predicted: str
+    computed: str
+    holds: bool
+    seconds: float = 0.0
+
+    def as_dict(self) -> dict[str, Any]:
+        """For `--json`."""
+        return asdict(self)
+
+
+def build(graph: str, walk: str, length: int) -> WalkLaw:
+    """The law that two specs name."""
+    return WALKS.build(walk, graph=GRAPHS.build(graph, seed=0), length=length)
+
+
+def blank(law: WalkLaw) -> Int[Tensor, " length"]:
+    """A canvas with nothing revealed."""
+    return torch.full((law.length,), law.vocab_size)
+
+
+def bridges(law: WalkLaw) -> list[Int[Tensor, " length"]]:
+    """A canvas for every pair of endpoints that a walk joins."""
+    ends = law.support()[0][:, [0, -1]].unique(dim=0)
+    canvases = blank(law).repeat(len(ends), 1)
+    canvases[:, [0, -1]] = ends
+    return list(canvases)
+
+
+def distance(
+    policy: UnmaskingPolicy,
+    law: WalkLaw,
+    canvases: Iterable[Int[Tensor, " length"]],
+    oracle: Denoiser | None = None,
+) -> float:
+    """The largest total variation, over the canvases, of the policy's law to the true one."""
+    oracle = oracle or oracle_for(law)
+    return max(
+        total_variation(
+            sampler_law(policy, oracle, tokens), bridge_law(law, tokens, law.vocab_size)
+        )
+        for tokens in canvases
+    )
+
+
+def coherence(policy: UnmaskingPolicy, law: WalkLaw, ties: str = "uniform") -> float:
+    """The probability that the policy's output, from a blank canvas, is a walk at all."""
+    walks, probs = sampler_law(policy, oracle_for(law), blank(law), ties=ties)
+    return float(probs[law.valid(walks).all(1)].sum())
+
+
+def same_law(claim: str, tv: float) -> Check:
+    """The check that a law is the true one."""
+    return Check(claim, "TV 0", f"TV {tv:.0e}", tv < EXACT)
+
+
+def other_law(claim: str, tv: float) -> Check:
+    """The check that a law is not the true one."""
+    return Check(claim, "TV > 0", f"TV {tv:.4f}", tv > 1e-3)
+
+
+def same_number(claim: str, predicted: float, computed: float, within: float = EXACT) -> Check:
+    """The check that two numbers agree."""
+    return Check(claim, f"{predicted:.4f}", f"{computed:.4f}", abs(predicted - computed) < within)

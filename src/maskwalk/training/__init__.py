@@ -1,0 +1,1 @@
+"""Training: the objective, the step, the loop, checkpoints and the zoo."""

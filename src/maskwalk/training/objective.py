@@ -1,0 +1,163 @@
+"""The continuous-time SUBS objective with log-linear noise [Sahoo et al., NeurIPS 2024].
+
+A walk x of length L at time t has every token masked independently with probability (1 - ε)t; with
+log-linear noise the weight of the cross-entropy is exactly 1/t:
+
+    loss = 1/(n·L) Σ_walks 1/t Σ_{i masked} -log p(x_i | the rest),   ε = 1e-3
+
+and t is drawn once from each of n equal slices of (ε, 1] (antithetic times). The loss is divided by
+all tokens of the batch, not by the masked ones.
+
+The *bound* has no noise in t: -log p(x) ≤ Σ_k (1/k) Σ_{i ∈ S_k} -log p(x_i | the rest), with S_k a
+uniform subset of k positions. A perfect denoiser attains H(law)/L nats a token, the floor.
+
+All random numbers are Philox words of (sample, position, step, seed): a run resumed, split over
+processes or batched with other models sees the same ones.
+"""
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from maskwalk.denoisers.ddit import DDiTConfig, Weights, hidden_states, logits, modulations
+from maskwalk.denoisers.dropout import Dropout
+from maskwalk.draws import WORD, Purpose, Streams, philox
+
+EPSILON = 1e-3
+KEY = (0x6D61736B, 0x77616C6B)  # separates these words from every other stream
+DROPOUT, ORDER = 1 << 20, 1 << 21  # "places" beyond every position of a walk
+
+
+class Noise:
+    """The random numbers of a run's steps. The counters are kept as tensors: the compiler would
+    turn ranges into 32-bit index arithmetic, which Philox's constants overflow."""
+
+    def __init__(
+        self,
+        config: DDiTConfig,
+        seeds: list[int],
+        rates: list[float],
+        length: int,
+        total: int,
+        first: int = 0,
+        share: int | None = None,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        self.config, self.total, self.first = config, total, first
+        words = [(seed ^ (seed >> 32)) & WORD for seed in seeds]
+        self.seeds = torch.tensor(words, device=device)
+        self.samples = torch.arange(first, first + (share or total), device=device)
+        self.places = torch.arange(length + 1, device=device)
+        self.branches = DROPOUT + torch.arange(2 * config.blocks, device=device)
+        self.zero = torch.zeros((), dtype=torch.int64, device=device)
+        self.rates = Dropout.of_rates(rates, torch.device(device)) if any(rates) else None
+
+    def corrupt(
+        self, walks: Int[Tensor, "models batch length"], step: Int[Tensor, ""]
+    ) -> tuple[
+        Int[Tensor, "models batch length"],
+        Bool[Tensor, "models batch length"],
+        Float[Tensor, "models batch"],
+    ]:
+        """(tokens with masks, where they are, times) of this process's samples."""
+        counter = (self.samples[:, None], self.places, step, self.seeds[:, None, None])
+        uniform = (_word(*counter) >> 8).to(torch.float32) * 2.0**-24
+        # One more "position" than the walk has carries the time.
+        slices = (uniform[..., -1] + self.samples) / self.total
+        times = slices.remainder(1.0) * (1 - EPSILON) + EPSILON
+        masked = uniform[..., :-1] < (1 - EPSILON) * times[..., None]
+        return torch.where(masked, self.config.mask_id, walks), masked, times
+
+    def dropout(self, step: Int[Tensor, ""]) -> Dropout | None:
+        """This step's dropout, or None where no model has any."""
+        if self.rates is None:
+            return None
+        word = _word(self.zero, self.branches, step, self.seeds[:, None])
+        keys = torch.where(word > WORD >> 1, word - (WORD + 1), word).to(torch.int32)
+        return Dropout(keys, *self.rates, self.first)
+
+
+def _word(*counter: Tensor) -> Int[Tensor, "..."]:
+    """One 32-bit word for every (sample, place, step, seed), broadcast together."""
+    return philox(list(torch.broadcast_tensors(*counter)), KEY)[0]
+
+
+def epoch_order(count: int, epoch: int, seed: Int[Tensor, ""]) -> Int[Tensor, " count"]:
+    """A random order of `count` walks, for one epoch of one model, on the seed's device."""
+    samples = torch.arange(count, device=seed.device)
+    counter = torch.broadcast_tensors(
+        samples, torch.full_like(samples, ORDER), torch.full_like(samples, epoch), seed
+    )
+    high, low, _, _ = philox(list(counter), KEY)
+    return ((high << 31) | (low >> 1)).argsort(stable=True)
+
+
+def cross_entropy(
+    config: DDiTConfig,
+    out: Float[Tensor, "models rows padded"],
+    walks: Int[Tensor, "models rows"],
+) -> Float[Tensor, "models rows"]:
+    """-log p(x_i) at every position, in float32.
+
+    The target's logit is picked by comparison, not by index, so that forward and gradient are each
+    one pass over the logits.
+    """
+    column = torch.arange(out.shape[-1], device=out.device)
+    out = torch.where(column < config.vocab_size, out.to(torch.float32), -torch.inf)
+    target = torch.where(column == walks[..., None], out, 0.0).sum(-1)
+    return torch.logsumexp(out, -1) - target
+
+
+def sigma(times: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+    """The log-linear noise level of a time: tokens survive with probability exp(-σ)."""
+    return -torch.log1p(-(1 - EPSILON) * times)
+
+
+def loss(
+    config: DDiTConfig,
+    weights: Weights,
+    walks: Int[Tensor, "models batch length"],
+    angles: Float[Tensor, "2 span half"],
+    noise: Noise,
+    step: Int[Tensor, ""],
+) -> Float[Tensor, " models"]:
+    """Each model's loss (this process's share of it)."""
+    models, _, length = walks.shape
+    tokens, masked, times = noise.corrupt(walks, step)
+    modulation = modulations(config, weights, sigma(times) if config.time_conditioning else None)
+    hidden = hidden_states(config, weights, tokens, angles, modulation, noise.dropout(step))
+    nats = cross_entropy(config, logits(config, weights, hidden), walks.view(models, -1))
+    weighted = torch.where(masked, nats.view(walks.shape) / times[..., None], 0.0)
+    return weighted.sum((1, 2)) / (noise.total * length)
+
+
+@torch.no_grad()
+def bound(
+    config: DDiTConfig,
+    weights: Weights,
+    walks: Int[Tensor, "models count length"],
+    angles: Float[Tensor, "2 span half"],
+    seed: int = 0,
+    rows: int = 1024,
+) -> Float[Tensor, "models count"]:
+    """The bound on -log p(x)/L of every walk, nats a token; random only in which subsets S_k.
+
+    One random order per walk gives all its S_k, as growing prefixes.
+    """
+    models, count, length = walks.shape
+    order = Streams(seed, torch.arange(count)).uniform(Purpose.TRAIN, 0, length).argsort(1)
+    rank = order.argsort(1).to(walks.device)
+    result = torch.zeros(models, count, dtype=torch.float64, device=walks.device)
+    for k in range(1, length + 1):
+        times = torch.full((models, 1), k / length, device=walks.device)
+        given = sigma(times) if config.time_conditioning else None
+        modulation = modulations(config, weights, given)
+        for start in range(0, count, rows):
+            part = walks[:, start : start + rows]
+            masked = (rank[start : start + rows] < k).expand(part.shape)
+            tokens = torch.where(masked, config.mask_id, part)
+            hidden = hidden_states(config, weights, tokens, angles, modulation)
+            out = logits(config, weights, hidden, single=True)
+            nats = cross_entropy(config, out, part.reshape(models, -1)).view(part.shape)
+            result[:, start : start + rows] += (nats * masked).sum(-1).to(torch.float64) / k
+    return result / length
