@@ -1,6 +1,7 @@
 import sys, time, traceback, os
 import torch
 from maskwalk.denoisers.ddit import *
+from maskwalk.denoisers.weights import *
 from maskwalk.denoisers.network import NetworkDenoiser
 from maskwalk.denoisers import attention
 from maskwalk.training.settings import *
@@ -85,7 +86,7 @@ def grads():
         out[dev]=[t.detach().double().cpu() for t in (l,*gr)]
         if dev=="cpu": names=st.layout
     say([ (float((a-b).norm()/b.norm())) for a,b in zip(out["cuda"],out["cpu"])])
-    A,B=names.named(*out["cuda"][1:]),names.named(*out["cpu"][1:])
+    A,B=names.grouped(*out["cuda"][1:]),names.grouped(*out["cpu"][1:])
     bad=sorted(((float((A[k]-B[k]).norm()/B[k].norm().clamp(min=1e-30)),k) for k in A),reverse=True)[:6]; say(bad)
 
 def infer():

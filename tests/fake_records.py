@@ -174,3 +174,17 @@ def records(
                 for sampler in samplers or SAMPLERS:
                     out.append(record(title, task, sampler, mode, count, cell=len(out)))
     return out
+
+
+SOME = ["random(block=1)", "random(block=2)", "random(block='exponential')", "bisection(order=1)"]
+
+
+def small(**changes: Any) -> list[dict[str, Any]]:
+    return records(**{"graphs": 2, "tasks": 2, "modes": 2, "samplers": SOME} | changes)
+
+
+def with_coherence(
+    record: dict[str, Any], value: float | None, se: float | None = 0.01
+) -> dict[str, Any]:
+    metrics = record["metrics"] | {"coherence": {"value": value, "se": se, "n": 512}}
+    return record | {"metrics": metrics}

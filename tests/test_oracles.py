@@ -203,7 +203,7 @@ def test_impossible_evidence_in_a_stochastic_chain_has_the_closed_form() -> None
 
 def test_impossible_gaps_leave_possible_ones_exact() -> None:
     law = random_chain(5, 8, 3, density=0.2)
-    walk = law.support()[0][5]
+    walk = law.support()[0][0]
     tokens = walk.clone()
     tokens[[1, 2, 5, 6]] = law.vocab_size
     broken = tokens.clone()
@@ -339,12 +339,13 @@ def test_senseless_questions_are_refused() -> None:
 def test_memory_stays_bounded_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Chunks of one row give the same answers as one chunk."""
     chain, lifted = random_chain(6, 7, 1), random_table(3, 6, 2, dead=0.1, seed=1)
-    for law, module in ((chain, "chain"), (lifted, "lifted"), (lifted, "enumeration")):
+    limits = ("chain.CACHE", "lifted.WORKING", "leaks.WORKING", "enumeration.WORKING")
+    for law, name in zip((chain, lifted, lifted, lifted), limits):
         tokens = canvases(law, 32, 0)
-        make = EnumerationOracle if module == "enumeration" else oracle_for
+        make = EnumerationOracle if name.startswith("enumeration") else oracle_for
         want = make(law)(tokens)
         with monkeypatch.context() as patch:
-            patch.setattr(f"maskwalk.oracles.{module}.WORKING", 1)
+            patch.setattr(f"maskwalk.oracles.{name}", 1)
             assert_same(make(law)(tokens), want)
 
 
@@ -354,7 +355,8 @@ import resource, torch
 from maskwalk.graphs import GRAPHS
 from maskwalk.oracles import oracle_for
 from maskwalk.walks import WALKS
-law = WALKS.build("lazy(stay=0.125)", graph=GRAPHS.build("st_er(nodes=500, p=0.01)", seed=0), length=24)
+graph = GRAPHS.build("st_er(nodes=500, p=0.01)", seed=0)
+law = WALKS.build("lazy(stay=0.125)", graph=graph, length=24)
 answer = oracle_for(law)(torch.full((512, 24), 500))
 assert answer.shape == (512 * 24, 500)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
@@ -377,3 +379,15 @@ def test_thirty_nodes_of_order_three() -> None:
     # The last token hidden alone is the kernel itself.
     tokens[:, -1] = 30
     assert_same(oracle_for(law)(tokens), law.next_probs(tokens[:, -4:-1]).log())
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("name", LAWS)
+def test_answers_follow_the_tokens_to_the_gpu(name: str) -> None:
+    law = LAWS[name]()
+    tokens = canvases(law, 64, 3)
+    for oracle in (oracle_for(law), LiftedOracle(law)):
+        want, got = oracle(tokens), oracle(tokens.cuda())
+        assert got.device.type == "cuda"
+        assert_same(got.cpu(), want)

@@ -102,8 +102,8 @@ def sample(
     Example: maskwalk sample --sampler 'entropy(block=2)' --task endpoints --count 256
     """
     from maskwalk.catalogue import summary
-    from maskwalk.experiment import Cell, run_cell
-    from maskwalk.report.terminal import walk_summary
+    from maskwalk.experiment import Cell, build_law, run_cell
+    from maskwalk.report.walk import walk_summary
 
     _include(include)
     cell = Cell.checked(
@@ -125,7 +125,9 @@ def sample(
     if as_json:
         print(json.dumps(summary(record)))
     else:
-        out.print(walk_summary(record, decoded.tokens[:4].tolist()))
+        law = build_law(cell.graph, cell.graph_seed, cell.walk, cell.length)
+        some = decoded.tokens[:4]
+        out.print(walk_summary(record, some.tolist(), law.valid(some).tolist()))
 
 
 @app.command()
@@ -159,7 +161,7 @@ def bench(
         progress.update(bar, completed=run.done, description="done")
     keys = {cell.key for cell in run.experiment.cells}
     out.print(terminal_table([r for r in read_records(to) if r["key"] in keys]))
-    out.print(f"Records: {to / 'records.jsonl'}. Next: maskwalk report {to}")
+    out.print(f"Records: {to / 'records.jsonl'}\nNext: maskwalk report {to}", soft_wrap=True)
 
 
 @app.command()
@@ -177,7 +179,7 @@ def report(
     for path in write_report(
         read_records(directory), directory, tuple(formats or ["html", "csv", "md"])
     ):
-        out.print(f"Wrote {path}")
+        out.print(f"Wrote {path}", soft_wrap=True)
 
 
 @app.command()
@@ -204,7 +206,7 @@ def theory(
         out.print(table)
     if drawings is not None:
         for path in draw_dags(drawings):
-            out.print(f"Drew {path}")
+            out.print(f"Drew {path}", soft_wrap=True)
     if not all(check.holds for check in checks):
         raise typer.Exit(1)
 

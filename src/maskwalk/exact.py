@@ -14,11 +14,11 @@ from dataclasses import replace
 from itertools import combinations, product
 
 import torch
-from jaxtyping import Float64, Int
+from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor
 
 from maskwalk.canvas import Canvas, RoundStreams, UnmaskingPolicy, View
-from maskwalk.denoisers.protocol import Denoiser
+from maskwalk.denoisers.protocol import Denoiser, masked_positions
 from maskwalk.draws import Draw, Purpose, Streams
 from maskwalk.errors import MaskwalkError
 from maskwalk.walks import WalkLaw
@@ -103,6 +103,22 @@ class _NoStreams(RoundStreams):
         raise MaskwalkError("A policy that reads random numbers itself is not enumerable.")
 
 
+class _Known:
+    """A denoiser for copies of a view's rows: looks the answers up instead of asking again."""
+
+    def __init__(self, view: View, denoiser: Denoiser, row: Int[Tensor, " copies"]) -> None:
+        self.vocab_size, self.mask_id = denoiser.vocab_size, denoiser.mask_id
+        self.grid = denoiser.grid
+        self._answers, self._row = view.log_marginals, row
+        self._index = (view.masked.flatten().cumsum(0) - 1).view_as(view.masked)
+
+    def __call__(
+        self, tokens: Int[Tensor, "batch length"], at: Bool[Tensor, "batch length"] | None = None
+    ) -> Float[Tensor, "rows vocab"]:
+        """The answers at the places in `at` (all masked if None)."""
+        return self._answers[self._index[self._row][masked_positions(tokens, self.mask_id, at)]]
+
+
 def sampler_law(
     policy: UnmaskingPolicy,
     denoiser: Denoiser,
@@ -143,20 +159,15 @@ def _round(
     view = EnumeratedView(canvas, denoiser, rng)
     chosen, state = policy.choose(view, canvas.state, rng)
     if int(view.counts.max()) > 1:
-        canvas, weight, which = _outcomes(canvas, weight, view.counts)
-        view = EnumeratedView(canvas, denoiser, rng, which)
+        row = torch.arange(len(weight)).repeat_interleave(view.counts)
+        which = torch.arange(len(row)) - (view.counts.cumsum(0) - view.counts)[row]
+        canvas, weight = canvas.select(row), weight[row] / view.counts[row]
+        view = EnumeratedView(canvas, _Known(view, denoiser, row), rng, which)
         chosen, state = policy.choose(view, canvas.state, rng)
     policy.check_choice(chosen, view)
     probs = draw.shape(view.log_marginals_at(chosen)).exp()
     canvas = replace(canvas, state=state, round=canvas.round + 1)
     return _merge(*_expand(canvas, weight, chosen, probs, limit))
-
-
-def _outcomes(canvas: Canvas, weight: Tensor, counts: Tensor) -> tuple[Canvas, Tensor, Tensor]:
-    """Every row once for each of its equally likely outcomes, and which one it stands for."""
-    row = torch.arange(len(weight)).repeat_interleave(counts)
-    which = torch.arange(len(row)) - (counts.cumsum(0) - counts)[row]
-    return canvas.select(row), weight[row] / counts[row], which
 
 
 def _expand(
@@ -203,12 +214,12 @@ def _distinct(rows: Tensor) -> tuple[Tensor, Tensor]:
     """
     key, room = torch.zeros(len(rows), dtype=torch.int64), 1
     for column in rows.unbind(1):
-        values, code = column.unique(return_inverse=True)
+        values, code = torch.unique(column, return_inverse=True)
         if room * len(values) > 1 << 62:
-            seen, key = key.unique(return_inverse=True)
+            seen, key = torch.unique(key, return_inverse=True)
             room = len(seen)
         key, room = key * len(values) + code, room * len(values)
-    seen, inverse = key.unique(return_inverse=True)
+    seen, inverse = torch.unique(key, return_inverse=True)
     place = torch.arange(len(rows))
     first = torch.full((len(seen),), len(rows)).scatter_reduce(0, inverse, place, "amin")
     return first, inverse
@@ -217,7 +228,9 @@ def _distinct(rows: Tensor) -> tuple[Tensor, Tensor]:
 Law = tuple[Int[Tensor, "n length"], Float64[Tensor, " n"]]
 
 
-def total_variation(one: Law, other: Law) -> float:
+def total_variation(
+    one: Law, other: tuple[Int[Tensor, "m length"], Float64[Tensor, " m"]]
+) -> float:
     """½ Σ |p(x) - q(x)| of two laws given as (sequences, probabilities)."""
     _, difference = _collect(torch.cat([one[0], other[0]]), torch.cat([one[1], -other[1]]))
     return float(0.5 * difference.abs().sum())

@@ -33,12 +33,18 @@ def rotate(
     return turned.to(x.dtype)
 
 
+def usable(qkv: Float[Tensor, "rows length threefold"], heads: int) -> bool:
+    """Whether the fused kernel applies: short walks, narrow numbers, a head width it can tile."""
+    width = qkv.shape[2] // (3 * heads)
+    return qkv.is_cuda and qkv.dtype != torch.float32 and qkv.shape[1] <= 64 and width in (32, 64)
+
+
 def attend(
     qkv: Float[Tensor, "rows length threefold"], heads: int, angles: Float[Tensor, "2 length half"]
 ) -> Float[Tensor, "rows length hidden"]:
     """softmax(q·k/√width)·v for every head of every row."""
     rows, length, threefold = qkv.shape
-    if qkv.is_cuda and length <= 64 and qkv.dtype != torch.float32:
+    if usable(qkv, heads):
         from maskwalk.denoisers.short_attention import short_attention
 
         return short_attention(qkv, angles, heads)

@@ -49,6 +49,10 @@ def _join(
     out,
     rows,
     start,
+    bias_step,
+    gate_step,
+    factor_step,
+    offset_step,
     BRANCH: tl.constexpr,
     BRANCHES: tl.constexpr,
     HAS_BRANCH: tl.constexpr,
@@ -61,21 +65,21 @@ def _join(
     row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)[:, None]
     column = tl.arange(0, HIDDEN)[None, :]
     begin, inside = model.to(tl.int64) * rows * HIDDEN, row < rows
-    place, channel = row * HIDDEN + column, model * HIDDEN + column
+    place = row * HIDDEN + column
     value = tl.load(x + begin + place, inside, 0.0)
     if HAS_BRANCH:
         branch = tl.load(y + begin + place, inside, 0.0).to(tl.float32)
         if HAS_BIAS:
-            branch += tl.load(bias + channel)
+            branch += tl.load(bias + model * bias_step + column).to(tl.float32)
         if DROP:
             key = tl.load(keys + model * BRANCHES + BRANCH)
             keep = _kept(row, column, start, key, tl.load(threshold + model), HIDDEN)
             branch = tl.where(keep, branch * tl.load(scale + model), 0.0)
-        value += tl.load(gate + channel) * branch
+        value += tl.load(gate + model * gate_step + column) * branch
         tl.store(new + begin + place, value, inside)
-    centred = value - tl.sum(value, 1)[:, None] / HIDDEN
-    inverse = tl.rsqrt(tl.sum(centred * centred, 1)[:, None] / HIDDEN + 1e-5)
-    result = centred * inverse * tl.load(factor + channel) + tl.load(offset + channel)
+    centred = value - tl.sum(value, 1)[:, None] * (1.0 / HIDDEN)
+    inverse = tl.rsqrt(tl.sum(centred * centred, 1)[:, None] * (1.0 / HIDDEN) + 1e-5)
+    result = centred * inverse * tl.load(factor + model * factor_step + column) + tl.load(offset + model * offset_step + column)
     tl.store(out + begin + place, result.to(out.dtype.element_ty), inside)
 
 
@@ -96,9 +100,13 @@ def _join_gradient(
     sums,
     rows,
     start,
+    bias_step,
+    gate_step,
+    factor_step,
     BRANCH: tl.constexpr,
     BRANCHES: tl.constexpr,
     HAS_BRANCH: tl.constexpr,
+    HAS_MORE: tl.constexpr,
     HAS_BIAS: tl.constexpr,
     DROP: tl.constexpr,
     HIDDEN: tl.constexpr,
@@ -107,8 +115,8 @@ def _join_gradient(
 ):
     part, model = tl.program_id(0), tl.program_id(1)
     column = tl.arange(0, HIDDEN)[None, :]
-    begin, channel = model.to(tl.int64) * rows * HIDDEN, model * HIDDEN + column
-    f = tl.load(factor + channel)
+    begin = model.to(tl.int64) * rows * HIDDEN
+    f = tl.load(factor + model * factor_step + column)
     sum_f = tl.zeros((BLOCK, HIDDEN), tl.float32)
     sum_o = tl.zeros((BLOCK, HIDDEN), tl.float32)
     sum_g = tl.zeros((BLOCK, HIDDEN), tl.float32)
@@ -118,23 +126,23 @@ def _join_gradient(
         inside, place = row < rows, row * HIDDEN + column
         value = tl.load(new + begin + place, inside, 0.0)
         d = tl.load(d_out + begin + place, inside, 0.0).to(tl.float32)
-        centred = value - tl.sum(value, 1)[:, None] / HIDDEN
-        inverse = tl.rsqrt(tl.sum(centred * centred, 1)[:, None] / HIDDEN + 1e-5)
+        centred = value - tl.sum(value, 1)[:, None] * (1.0 / HIDDEN)
+        inverse = tl.rsqrt(tl.sum(centred * centred, 1)[:, None] * (1.0 / HIDDEN) + 1e-5)
         normed = centred * inverse
         sum_f += d * normed
         sum_o += d
         d *= f
-        mean = tl.sum(d, 1)[:, None] / HIDDEN
-        slope = tl.sum(d * normed, 1)[:, None] / HIDDEN
+        mean = tl.sum(d, 1)[:, None] * (1.0 / HIDDEN)
+        slope = tl.sum(d * normed, 1)[:, None] * (1.0 / HIDDEN)
         d = inverse * (d - mean - normed * slope)
-        if HAS_BRANCH:
+        if HAS_MORE:
             d += tl.load(d_new + begin + place, inside, 0.0)
         tl.store(d_x + begin + place, d, inside)
         if HAS_BRANCH:
             branch = tl.load(y + begin + place, inside, 0.0).to(tl.float32)
             if HAS_BIAS:
-                branch += tl.load(bias + channel)
-            through = tl.load(gate + channel) * d
+                branch += tl.load(bias + model * bias_step + column).to(tl.float32)
+            through = tl.load(gate + model * gate_step + column) * d
             if DROP:
                 key, much = tl.load(keys + model * BRANCHES + BRANCH), tl.load(scale + model)
                 keep = _kept(row, column, start, key, tl.load(threshold + model), HIDDEN)
@@ -157,13 +165,13 @@ def _sigmoid(z):
 
 
 @triton.jit
-def _gelu(z, bias, out, rows, WIDTH: tl.constexpr, BLOCK: tl.constexpr):
+def _gelu(z, bias, out, rows, bias_step, WIDTH: tl.constexpr, BLOCK: tl.constexpr):
     model = tl.program_id(1)
     row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)[:, None]
     column = tl.arange(0, WIDTH)[None, :]
     place = model.to(tl.int64) * rows * WIDTH + row * WIDTH + column
     value = tl.load(z + place, row < rows, 0.0).to(tl.float32)
-    value += tl.load(bias + model * WIDTH + column)
+    value += tl.load(bias + model * bias_step + column).to(tl.float32)
     tl.store(out + place, (value * _sigmoid(value)).to(out.dtype.element_ty), row < rows)
 
 
@@ -175,6 +183,7 @@ def _gelu_gradient(
     d_z,
     sums,
     rows,
+    bias_step,
     WIDTH: tl.constexpr,
     BLOCK: tl.constexpr,
     PARTS: tl.constexpr,
@@ -182,7 +191,7 @@ def _gelu_gradient(
     part, model = tl.program_id(0), tl.program_id(1)
     column = tl.arange(0, WIDTH)[None, :]
     begin = model.to(tl.int64) * rows * WIDTH
-    b = tl.load(bias + model * WIDTH + column)
+    b = tl.load(bias + model * bias_step + column).to(tl.float32)
     total = tl.zeros((BLOCK, WIDTH), tl.float32)
     for tile in range(part, tl.cdiv(rows, BLOCK), PARTS):
         row = tile * BLOCK + tl.arange(0, BLOCK)[:, None]
@@ -201,8 +210,13 @@ def _grid(x: Tensor) -> tuple[int, int, int]:
     return x.shape[1], x.shape[2], max(1, 1024 // x.shape[2])
 
 
+def _steps(*vectors: Tensor | None) -> list[int]:
+    """From one model's vector to the next's: these are views into larger tensors."""
+    return [0 if v is None else v.stride(0) for v in vectors]
+
+
 @triton_op("maskwalk::join", mutates_args={})
-def join_op(
+def join(
     x: Tensor,
     y: Tensor | None,
     bias: Tensor | None,
@@ -214,9 +228,13 @@ def join_op(
     scale: Tensor | None,
     start: int,
     branch: int,
+    last: bool,
     dtype: torch.dtype,
 ) -> tuple[Tensor, Tensor]:
-    """(x', h) of (models, rows, hidden) x; without y only the norm (x' is then empty)."""
+    """(x', h) of (models, rows, hidden) x; without y only the norm (x' is then empty).
+
+    `last` promises that nobody differentiates x'.
+    """
     rows, hidden, block = _grid(x)
     new = torch.empty_like(x) if y is not None else x.new_empty(0)
     out = torch.empty_like(x, dtype=dtype)
@@ -234,6 +252,7 @@ def join_op(
         out,
         rows,
         start,
+        *_steps(bias, gate, factor, offset),
         BRANCH=branch,
         BRANCHES=1 if keys is None else keys.shape[1],
         HAS_BRANCH=y is not None,
@@ -281,9 +300,11 @@ def join_gradient(
         sums,
         rows,
         start,
+        *_steps(bias, gate, factor),
         BRANCH=branch,
         BRANCHES=1 if keys is None else keys.shape[1],
         HAS_BRANCH=y is not None,
+        HAS_MORE=d_new is not None,
         HAS_BIAS=bias is not None,
         DROP=keys is not None,
         HIDDEN=hidden,
@@ -294,16 +315,14 @@ def join_gradient(
 
 
 def _keep_join(ctx, inputs, output) -> None:
-    x, y, bias, gate, factor, offset, keys, threshold, scale, start, branch, dtype = inputs
+    x, y, bias, gate, factor, offset, keys, threshold, scale, start, branch, last, dtype = inputs
     new = x if y is None else output[0]
     ctx.save_for_backward(new, y, bias, gate, factor, keys, threshold, scale)
-    ctx.start, ctx.branch = start, branch
+    ctx.start, ctx.branch, ctx.last = start, branch, last
 
 
 def _join_backward(ctx, d_new, d_out):
     new, y, bias, gate, factor, keys, threshold, scale = ctx.saved_tensors
-    if d_out is None:
-        d_out = torch.zeros_like(new, dtype=torch.bfloat16)
     d_x, d_y, sums = join_gradient(
         new,
         y,
@@ -313,7 +332,7 @@ def _join_backward(ctx, d_new, d_out):
         keys,
         threshold,
         scale,
-        None if y is None else (torch.zeros_like(new) if d_new is None else d_new.contiguous()),
+        None if y is None or ctx.last else d_new.contiguous(),
         d_out.contiguous(),
         ctx.start,
         ctx.branch,
@@ -323,24 +342,24 @@ def _join_backward(ctx, d_new, d_out):
     return (
         d_x,
         None if branchless else d_y,
-        None if bias is None else d_bias,
+        None if bias is None else d_bias.to(bias.dtype),
         None if branchless else d_gate,
         d_factor,
         d_offset,
-        *[None] * 6,
+        *[None] * 7,
     )
 
 
-join_op.register_autograd(_join_backward, setup_context=_keep_join)
+join.register_autograd(_join_backward, setup_context=_keep_join)
 
 
 @triton_op("maskwalk::gelu", mutates_args={})
 def gelu(z: Tensor, bias: Tensor) -> Tensor:
-    """tanh-GELU of (models, rows, width) z plus a float32 bias (models, width)."""
+    """tanh-GELU of (models, rows, width) z plus a bias (models, width)."""
     rows, width, block = _grid(z)
     out = torch.empty_like(z)
     wrap_triton(_gelu)[(triton.cdiv(rows, block), len(z))](
-        z, bias, out, rows, WIDTH=width, BLOCK=block
+        z, bias, out, rows, bias.stride(0), WIDTH=width, BLOCK=block
     )
     return out
 
@@ -349,9 +368,11 @@ def gelu(z: Tensor, bias: Tensor) -> Tensor:
 def gelu_gradient(z: Tensor, bias: Tensor, d_out: Tensor) -> tuple[Tensor, Tensor]:
     """The gradient of z, and partial sums of the bias's."""
     rows, width, block = _grid(z)
-    d_z, sums = torch.empty_like(z), bias.new_empty(len(z), PARTS, width)
+    d_z, sums = torch.empty_like(z), torch.empty(
+        len(z), PARTS, width, dtype=torch.float32, device=z.device
+    )
     wrap_triton(_gelu_gradient)[(PARTS, len(z))](
-        z, bias, d_out, d_z, sums, rows, WIDTH=width, BLOCK=block, PARTS=PARTS
+        z, bias, d_out, d_z, sums, rows, bias.stride(0), WIDTH=width, BLOCK=block, PARTS=PARTS
     )
     return d_z, sums
 
@@ -363,7 +384,30 @@ def _keep_gelu(ctx, inputs, output) -> None:
 def _gelu_backward(ctx, d_out: Tensor) -> tuple[Tensor, Tensor]:
     z, bias = ctx.saved_tensors
     d_z, sums = gelu_gradient(z, bias, d_out.contiguous())
-    return d_z, sums.sum(1)
+    return d_z, sums.sum(1).to(bias.dtype)
 
 
 gelu.register_autograd(_gelu_backward, setup_context=_keep_gelu)
+
+
+@triton.jit
+def _log_marginals(logits, bias, rows, out, VOCAB: tl.constexpr, PADDED, WIDTH: tl.constexpr):
+    program = tl.program_id(0).to(tl.int64)
+    row, column = tl.load(rows + program), tl.arange(0, WIDTH)
+    inside = column < VOCAB
+    x = tl.load(logits + row * PADDED + column, inside, float("-inf"))
+    x = (x + tl.load(bias + column, inside, 0.0).to(tl.float32)).to(tl.float64)
+    x -= tl.max(x, 0)
+    x -= tl.log(tl.sum(tl.exp(x), 0))
+    tl.store(out + program * VOCAB + column, x, inside)
+
+
+def log_marginals(logits: Tensor, bias: Tensor, rows: Tensor, vocab: int) -> Tensor:
+    """log softmax(logits + bias) in float64, of the rows asked for only (no gradient)."""
+    out = logits.new_empty((len(rows), vocab), dtype=torch.float64)
+    if len(rows):
+        _log_marginals[(len(rows),)](
+            logits, bias, rows, out, VOCAB=vocab, PADDED=logits.shape[-1],
+            WIDTH=triton.next_power_of_2(vocab),
+        )
+    return out

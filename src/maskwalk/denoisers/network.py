@@ -16,20 +16,16 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from maskwalk.denoisers.ddit import (
-    DDiTConfig,
-    Modulation,
-    hidden_states,
-    layout,
-    logits,
-    modulations,
-)
+from maskwalk.denoisers.ddit import Modulation, hidden_states, logits, modulations
 from maskwalk.denoisers.protocol import masked_positions
+from maskwalk.denoisers.weights import DDiTConfig, layout
 from maskwalk.errors import MaskwalkError, one_of, whole
 
 
 ROWS = 32  # on a CPU: enough for an efficient product, and padding is still cheap
 ACCELERATOR_ROWS = 1024  # the activations of one call then stay in the cache of a large GPU
+
+Answer = tuple[Tensor, Tensor]  # logits (places, padded) and their bias (padded)
 
 
 class NetworkDenoiser:
@@ -57,12 +53,12 @@ class NetworkDenoiser:
         matrices, singles = self._layout.parts(weights[None].to(self.device, torch.float32))
         self._matrices = matrices.to(getattr(torch, self.precision)).clone()
         self._singles = singles.clone()
-        self._constant: list[Modulation] | None = None
+        self._constant: Modulation | None = None
         self._settle()
         self._forward: Any = self._eager
         if compiled:
             self._forward = torch.compile(self._eager, fullgraph=True, dynamic=False)
-        self._graphs: dict[int, tuple[Any, Tensor, Tensor]] = {}
+        self._graphs: dict[int, tuple[Any, Tensor, Answer]] = {}
 
     def load(self, weights: Float[Tensor, " size"]) -> None:
         """Takes over another model's weights of the same configuration."""
@@ -76,7 +72,7 @@ class NetworkDenoiser:
         """Without time conditioning the modulation is a constant of the model: computed once."""
         if self.config.time_conditioning:
             return
-        weights = self._layout.named(self._matrices, self._singles)
+        weights = self._layout.grouped(self._matrices, self._singles)
         new = modulations(self.config, weights)
         if self._constant is None:
             self._constant = new
@@ -89,8 +85,8 @@ class NetworkDenoiser:
 
     def _eager(
         self, tokens: Int[Tensor, "batch length"], angles: Float[Tensor, "2 span half"]
-    ) -> Float[Tensor, "batch length padded"]:
-        weights = self._layout.named(self._matrices, self._singles)
+    ) -> Answer:
+        weights = self._layout.grouped(self._matrices, self._singles)
         modulation = self._constant
         if modulation is None:
             # The time at which this share of tokens is expected to be masked.
@@ -98,13 +94,15 @@ class NetworkDenoiser:
             sigma = -torch.log1p(-(1 - 1e-3) * share)[None]
             modulation = modulations(self.config, weights, sigma)
         hidden = hidden_states(self.config, weights, tokens[None], angles, modulation)
-        return logits(self.config, weights, hidden, single=True).view(*tokens.shape, -1)
+        out, bias = logits(self.config, weights, hidden, single=True)
+        return out[0], bias[0]
 
-    def _run(self, tokens: Int[Tensor, "batch length"]) -> Float[Tensor, "batch length padded"]:
-        """Logits of exactly `rows` sequences; on an accelerator, a replay of a captured graph."""
+    def _run(self, tokens: Int[Tensor, "batch length"]) -> Answer:
+        """Logits and bias of exactly `rows` sequences; on an accelerator, a replay of a captured graph."""
         length = tokens.shape[1]
         if not tokens.is_cuda:
-            return self._forward(tokens, self.config.angles(length, self.device))
+            answer: Answer = self._forward(tokens, self.config.angles(length, self.device))
+            return answer
         if length not in self._graphs:
             self._graphs[length] = self._capture(tokens)
         graph, given, answer = self._graphs[length]
@@ -112,7 +110,7 @@ class NetworkDenoiser:
         graph.replay()
         return answer
 
-    def _capture(self, tokens: Tensor) -> tuple[Any, Tensor, Tensor]:
+    def _capture(self, tokens: Tensor) -> tuple[Any, Tensor, Answer]:
         angles, given = self.config.angles(tokens.shape[1], self.device), tokens.clone()
         side = torch.cuda.Stream(self.device)
         side.wait_stream(torch.cuda.current_stream(self.device))
@@ -141,6 +139,19 @@ class NetworkDenoiser:
         for rows in asking.split(self.rows):
             given = tokens.new_full((self.rows, tokens.shape[1]), self.mask_id)
             given[: len(rows)] = tokens[rows]
-            answer = self._run(given)[: len(rows)][at[rows]][:, : self.vocab_size]
-            parts.append(torch.log_softmax(answer.to(torch.float64), -1))
+            wanted = at[rows].flatten().nonzero()[:, 0]
+            parts.append(self._normalised(*self._run(given), wanted))
         return torch.cat(parts)
+
+    def _normalised(
+        self,
+        answer: Float[Tensor, "places padded"],
+        bias: Float[Tensor, " padded"],
+        wanted: Int[Tensor, " rows"],
+    ) -> Float[Tensor, "rows vocab"]:
+        if answer.is_cuda:
+            from maskwalk.denoisers.fused import log_marginals
+
+            return log_marginals(answer, bias, wanted, self.vocab_size)
+        chosen = (answer[wanted] + bias)[:, : self.vocab_size]
+        return torch.log_softmax(chosen.to(torch.float64), -1)

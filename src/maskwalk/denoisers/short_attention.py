@@ -17,6 +17,8 @@ import triton.language as tl
 from torch import Tensor
 from torch.library import triton_op, wrap_triton
 
+FORWARD_WARPS, BACKWARD_WARPS = 1, 1  # a tile is 32 by 64: small programs, many at a time
+
 
 @triton.jit
 def _turn(left, right, cos, sin):
@@ -52,11 +54,11 @@ def _angles(angles, inside, LENGTH: tl.constexpr, HALF: tl.constexpr, BLOCK: tl.
 
 @triton.jit
 def _weights(q1, q2, k1, k2, scale, LENGTH: tl.constexpr, BLOCK: tl.constexpr):
-    """Unnormalised attention weights in the inputs' dtype, and their sum."""
-    s = tl.dot(q2, tl.trans(k2), tl.dot(q1, tl.trans(k1))) * scale
+    """Unnormalised attention weights in the inputs' dtype, and the inverse of their sum."""
+    s = tl.dot(q2, tl.trans(k2), tl.dot(q1, tl.trans(k1))) * (scale * 1.4426950408889634)
     s = tl.where(tl.arange(0, BLOCK)[None, :] < LENGTH, s, float("-inf"))
-    e = tl.exp(s - tl.max(s, 1)[:, None]).to(q1.dtype)
-    return e, tl.sum(e.to(tl.float32), 1)[:, None]
+    e = tl.exp2(s - tl.max(s, 1)[:, None]).to(q1.dtype)
+    return e, 1.0 / tl.sum(e.to(tl.float32), 1)[:, None]
 
 
 @triton.jit
@@ -76,11 +78,11 @@ def _forward(
     k, v = q + 2 * HEADS * HALF, q + 4 * HEADS * HALF
     q1, q2 = _turned(q, places, inside, cos, sin, HALF)
     k1, k2 = _turned(k, places, inside, cos, sin, HALF)
-    e, total = _weights(q1, q2, k1, k2, scale, LENGTH, BLOCK)
     v1 = tl.load(v + places, inside, 0.0)
-    tl.store(o + to, (tl.dot(e, v1) / total).to(e.dtype), inside)
     v2 = tl.load(v + HALF + places, inside, 0.0)
-    tl.store(o + HALF + to, (tl.dot(e, v2) / total).to(e.dtype), inside)
+    e, share = _weights(q1, q2, k1, k2, scale, LENGTH, BLOCK)
+    tl.store(o + to, (tl.dot(e, v1) * share).to(e.dtype), inside)
+    tl.store(o + HALF + to, (tl.dot(e, v2) * share).to(e.dtype), inside)
 
 
 @triton.jit
@@ -102,8 +104,8 @@ def _backward(
     dk, dv = dq + 2 * HEADS * HALF, dq + 4 * HEADS * HALF
     q1, q2 = _turned(q, places, inside, cos, sin, HALF)
     k1, k2 = _turned(k, places, inside, cos, sin, HALF)
-    e, total = _weights(q1, q2, k1, k2, scale, LENGTH, BLOCK)
-    p = e.to(tl.float32) / total
+    e, share = _weights(q1, q2, k1, k2, scale, LENGTH, BLOCK)
+    p = e.to(tl.float32) * share
     turned = tl.trans(p.to(e.dtype))
     g1 = tl.load(g + to, inside, 0.0)
     tl.store(dv + places, tl.dot(turned, g1).to(e.dtype), inside)
@@ -135,7 +137,7 @@ def short_attention(qkv: Tensor, angles: Tensor, heads: int) -> Tensor:
     length, half, block, scale = _shape(qkv, heads)
     out = qkv.new_empty(len(qkv), length, qkv.shape[2] // 3)
     wrap_triton(_forward)[(len(qkv) * heads,)](
-        qkv, angles, out, scale, LENGTH=length, HEADS=heads, HALF=half, BLOCK=block, num_warps=WARPS
+        qkv, angles, out, scale, LENGTH=length, HEADS=heads, HALF=half, BLOCK=block, num_warps=FORWARD_WARPS
     )
     return out
 
@@ -150,17 +152,14 @@ def short_attention_gradient(qkv: Tensor, angles: Tensor, gradient: Tensor, head
         angles,
         gradient,
         out,
-        length,
         scale,
+        LENGTH=length,
         HEADS=heads,
         HALF=half,
         BLOCK=block,
-        num_warps=WARPS,
+        num_warps=BACKWARD_WARPS,
     )
     return out
-
-
-WARPS = 1  # a tile is 32 by 64: one warp each, and many programs on a multiprocessor
 
 
 def _setup(ctx, inputs, output) -> None:

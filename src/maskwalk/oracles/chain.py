@@ -13,7 +13,7 @@ survives; a level DAG's last level has nowhere to go). So row V holds ρ P^(g−
 Where no walk joins a and b, the limit of a vanishing leak (see base.py) is, with exactly j leaks
 in all, j the smallest that joins them,
 
-    p_i(x) ∝ Σ_{j'≤j} K^(j')_g[a, x] · K^(j−j')_h[x, b],   K^(j)_g: g steps, exactly j of them leaks.
+    p_i(x) ∝ Σ_{j'≤j} K^(j')_g[a, x] · K^(j−j')_h[x, b],    K^(j)_g: g steps, j of them leaks.
 
 A leak forgets everything, so K^(j) has low rank. With the uniform row vector u,
 
@@ -35,7 +35,7 @@ from maskwalk.oracles.base import TOO_SMALL, Oracle, Sparse, chunks
 from maskwalk.walks import ChainLaw
 
 LIMIT = 6 * 10**9  # bytes of tables
-WORKING = 2**20  # numbers in a chunk: small enough for the cache, large enough for the device
+CACHE, DEVICE = 2**16, 2**24  # numbers in a chunk: in a processor's cache, on an accelerator
 # The tables hold 2^500 P^g: then products of two entries as small as 1e-300 do not underflow.
 SCALE = 2.0**500
 
@@ -80,19 +80,19 @@ class ChainOracle(Oracle):
         """Log-marginals of the places in `at`, packed."""
         rows, columns = self._places(tokens, at).nonzero(as_tuple=True)
         tables = self.tables(tokens.device)
-        gaps = self._gaps(tokens, rows, columns)
-        a, g, b, h = gaps
+        a, g, b, h = self._gaps(tokens, rows, columns)
         left, right = ((n - 1) * (self.vocab_size + 1) + token for token, n in ((a, g), (b, h)))
         answer = tokens.new_empty((len(rows), self.vocab_size), dtype=torch.float64)
         possible = tokens.new_empty(len(rows), dtype=torch.bool)
-        for part in chunks(len(rows), WORKING // self.vocab_size):
+        size = (CACHE if tokens.device.type == "cpu" else DEVICE) // self.vocab_size
+        for part in chunks(len(rows), size):
             weights = tables.left.index_select(0, left[part])
             weights *= tables.right.index_select(0, right[part])
             total = weights.sum(-1, keepdim=True)
             torch.log(weights.div_(total), out=answer[part])
             possible[part] = total[:, 0] > 0
         (impossible,) = (~possible).nonzero(as_tuple=True)
-        for part in chunks(len(impossible), WORKING // self.vocab_size):
+        for part in chunks(len(impossible), size):
             some = impossible[part]
             answer[some] = normalise(_leak(tables, a[some], g[some], b[some], h[some]))
         return answer

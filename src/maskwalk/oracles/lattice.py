@@ -1,14 +1,14 @@
 """The lifted chain of an order-k law, and messages along it.
 
-The last k tokens (x_{t−k+1}, …, x_t) form a first-order chain (all tokens, while the walk is shorter
-than that). A history is numbered with its newest token as the lowest digit in base V, but only those
-that can occur are states: of the V^k a graph allows few. Transitions are sparse, so one step of all
-sequences is one sparse × dense product:
+The last k tokens (x_{t−k+1}, …, x_t) form a first-order chain (all tokens, while the walk is
+shorter than that). A history is numbered with its newest token as the lowest digit in base V, but
+only those that can occur are states: of the V^k a graph allows few. Transitions are sparse, so one
+step of all sequences is one sparse × dense product:
 
     α_t = E_t T α_{t−1},   β_{t−1} = Tᵀ E_t β_t,   p_t(x) ∝ Σ_{states that end in x} α_t β_t
 
-with E_t the evidence: 0 where a state's newest token is not the one revealed. Messages are scaled at
-every step, so that a long walk does not underflow.
+with E_t the evidence: 0 where a state's newest token is not the one revealed. Messages are scaled
+at every step, so that a long walk does not underflow.
 """
 
 import torch
@@ -40,16 +40,16 @@ class Lattice:
         entries = []
         for past in range(self.full):
             entries.append(self._expand(known[past], past))
-            known.append(entries[past][1].unique())
+            known.append(torch.unique(entries[past][1]))
         if law.order < law.length:  # from full histories to full histories, until none is new
             new, found = known[-1], []
             while len(new):
                 found.append(self._expand(new, law.order))
-                new = found[-1][1].unique()
+                new = torch.unique(found[-1][1])
                 new = new[~torch.isin(new, known[-1])]
-                known[-1] = torch.cat([known[-1], new]).unique()
+                known[-1] = torch.unique(torch.cat([known[-1], new]))
                 self._check(sum(len(value) for _, _, value in found))
-            entries.append(tuple(torch.cat(parts) for parts in zip(*found)))
+            entries.append(_joined(found))
         values = torch.cat([value for _, _, value in entries])
         self.smallest = float(values.min()) if len(values) else 1.0
         # (T, Tᵀ) of the step to position t = 0, 1, …, order; later ones are like the last.
@@ -71,8 +71,7 @@ class Lattice:
             kept = source % self.vocab ** (past - 1) if past == self.law.order else source
             parts.append((source, kept * self.vocab + token, probs[row, token].to(torch.float64)))
             self._check(sum(len(row) for row, _, _ in parts))
-        source, target, value = (torch.cat(columns) for columns in zip(*parts))
-        return source, target, value
+        return _joined(parts)
 
     def _check(self, count: int) -> None:
         if count > TRANSITIONS:
@@ -131,6 +130,11 @@ class Lattice:
         """Zero wherever the newest token is not the revealed one."""
         newest = self.newest[depth][:, None]
         return message * ((tokens == newest) | (tokens == self.vocab))
+
+
+def _joined(parts: list[Entries]) -> Entries:
+    source, target, value = (torch.cat(columns) for columns in zip(*parts))
+    return source, target, value
 
 
 def _scaled(message: Tensor) -> Tensor:

@@ -26,7 +26,7 @@ from maskwalk.oracles.lattice import histories
 from maskwalk.walks import WalkLaw
 
 LIMIT = 2 * 10**8  # entries of a dense kernel (1.6 GB)
-WORKING = 2**22  # numbers in one message of a group
+WORKING = 2**25  # numbers in the forward messages of a group of canvases (256 MB)
 
 
 @dataclass(frozen=True)
@@ -40,12 +40,12 @@ class Step:
 
     def forward(self, message: Tensor) -> tuple[Tensor, Tensor]:
         """Without and with a leak: (canvas, levels, rest, next) and (canvas, levels, rest, 1)."""
-        old = message.unflatten(2, self.probs.shape[1:3])
+        old = message.reshape(*message.shape[:2], *self.probs.shape[1:3])
         return torch.einsum("cjor,corn->cjrn", old, self._full(old)), old.sum(2)[..., None]
 
     def backward(self, message: Tensor) -> tuple[Tensor, Tensor]:
         """Without and with a leak: (canvas, levels, oldest, rest), (canvas, levels, 1, rest)."""
-        new = message.unflatten(2, self.probs.shape[2:])
+        new = message.reshape(*message.shape[:2], *self.probs.shape[2:])
         return torch.einsum("cjrn,corn->cjor", new, self._full(new)), new.sum(3)[:, :, None]
 
     def _full(self, message: Tensor) -> Tensor:
@@ -81,11 +81,12 @@ class Leaks:
         weights = torch.zeros(
             (*tokens.shape, self.vocab), dtype=torch.float64, device=tokens.device
         )
-        patterns, group = (tokens == self.vocab).unique(dim=0, return_inverse=True)
+        patterns, group = torch.unique(tokens == self.vocab, dim=0, return_inverse=True)
         for i, masked in enumerate(patterns.cpu()):
             (rows,) = (group == i).nonzero(as_tuple=True)
             free = max(self._free(masked, t) for t in range(self.length))
-            for part in chunks(len(rows), WORKING // (self.levels * self.vocab**free)):
+            size = self.length * self.levels * self.vocab**free
+            for part in chunks(len(rows), WORKING // size):
                 weights[rows[part]] = self._group(tokens[rows[part]], masked)
         return weights
 
@@ -108,7 +109,7 @@ class Leaks:
             before, used = forward[t]
             if masked[t]:
                 joint = _meet(before, message, fewest - used - least)
-                weights[:, t] = joint.unflatten(1, (-1, self.vocab)).sum(1)
+                weights[:, t] = joint.view(len(tokens), -1, self.vocab).sum(1)
             message, least = self._settle(*steps[t].backward(message), least)
         return weights
 
@@ -126,12 +127,14 @@ class Leaks:
         for i in before:
             here = nodes[None, None] if masked[i] else tokens[:, i, None, None]
             states = (states[:, :, None] * self.vocab + here).flatten(1)
-        probs = self.tables[past][states]  # (canvas or 1, histories, vocab)
+        table = self.tables[past]
+        # (canvas or 1, histories, vocab); with nothing revealed, all histories in order
+        probs = table[None] if states.shape[1] == len(table) else table[states]
         if not masked[t]:
             place = tokens[:, t, None, None].expand(-1, states.shape[1], 1)
             probs = probs.expand(len(tokens), -1, -1).gather(2, place)
         oldest = self.vocab if past == self.order and masked[t - past] else 1
-        return Step(probs.unflatten(1, (oldest, -1)))
+        return Step(probs.view(len(probs), oldest, -1, probs.shape[2]))
 
     def _settle(self, stepped: Tensor, leaked: Tensor, least: Tensor) -> tuple[Tensor, Tensor]:
         """Adds the leaks one level up, lets the first level be the first that is not empty, scales.

@@ -1,7 +1,7 @@
 """The exact oracle of a law of any order: forward–backward on the chain of its histories.
 
-See lattice.py for the messages and leaks.py for impossible evidence. Here: what is too large to try, equal canvases answered once, and
-sequences taken in chunks so that memory stays bounded.
+See lattice.py for the messages and leaks.py for impossible evidence. Here: what is too large to
+try, equal canvases answered once, and sequences taken in chunks so that memory stays bounded.
 """
 
 import torch
@@ -57,7 +57,7 @@ class LiftedOracle(Oracle):
         """Log-marginals of the places in `at`, packed."""
         row, column = self._places(tokens, at).nonzero(as_tuple=True)
         # Equal canvases have equal answers: a batch of fresh canvases costs as much as one.
-        canvases, which = tokens[row].unique(dim=0, return_inverse=True)
+        canvases, which = torch.unique(tokens[row], dim=0, return_inverse=True)
         wanted = torch.zeros_like(canvases, dtype=torch.bool)
         wanted[which, column] = True
         index = wanted.flatten().cumsum(0).view_as(wanted) - 1

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import hypot
 
 from maskwalk.report.flips import Flips, spread
-from maskwalk.report.study import Study, finite
+from maskwalk.report.study import Study, estimate
 from maskwalk.report.tables import span
 
 NOISE = 2.0  # standard errors of a difference that are not called a difference
@@ -56,12 +56,13 @@ def intro(study: Study) -> str:
     titles = dict.fromkeys(panel.title for panel in study.panels)
     records = list(study.cells.values())
     lengths = sorted({r["length"] for r in records if r.get("length")})
-    made = [(finite(r.get("count")) or 0) * (finite(r.get("per_prompt")) or 1) for r in records]
+    held = [estimate(r, "coherence") for r in records]
+    made = sum(e.n or 0 for e in held if e)
     ran = f"{plural(len(study.samplers), 'sampler')} on {plural(len(titles), 'graph')}"
     ran += f" and {plural(len(study.tasks), 'task')} ({listed(study.tasks)})"
     ran += f", with {listed(study.modes)}." if study.modes else "."
     long = f" of {span([float(x) for x in lengths])} tokens" if lengths else ""
-    total = f" {plural(int(sum(made)), 'walk')}{long} in all." if sum(made) else ""
+    total = f" {plural(made, 'walk')}{long} in all." if made else ""
     return ran + total
 
 
@@ -218,23 +219,22 @@ def _flips(flips: Flips) -> Finding | None:
 def _faithful(study: Study, mode: int) -> list[Finding]:
     """Coherent is not yet distributed as the walk: the widest TV excess among coherent samplers."""
     held = []
-    for (m, p, s), record in study.cells.items():
+    for m, p, s in study.cells:
         tv, coherence = (study.estimate(m, p, s, x) for x in ("tv1", "coherence"))
         excess = tv.more.get("excess") if tv else None
         if m == mode and tv and excess is not None and coherence:
             error = hypot(tv.se or 0.0, tv.more.get("floor_se") or 0.0)
-            held.append((excess, error, coherence.value, p, s, tv, record))
+            held.append((excess, error, coherence.value, p, s, tv))
     if not held:
         return []
     near = sum(excess <= NOISE * error for excess, error, *_ in held)
-    text = (
-        f"In {near} of {plural(len(held), 'unconditional cell')} the transition TV is within two "
-    )
-    text += "standard errors of that of exact walks of the same number."
+    cells = plural(len(held), "unconditional cell")
+    text = f"In {near or 'none'} of {cells} the transition TV is within two standard errors of "
+    text += "that of exact walks of the same number."
     off = [row for row in held if row[2] >= 0.95 and row[0] > max(3 * row[1], 0.02)]
     if off:
-        excess, _, coherence_value, p, s, tv, _ = max(off, key=lambda row: row[0])
+        excess, _, coherence_value, p, s, tv = max(off, key=lambda row: row[0])
         text += f" Coherent is not yet faithful: {study.samplers[s].label} on "
         text += f"{study.panels[p].title} has coherence {coherence_value:.3f}, but TV "
-        text += f"{tv.value:.3f} where exact walks have {tv.more['floor']:.3f}."
+        text += f"{tv.value:.3f} where exact walks have {tv.value - excess:.3f}."
     return [Finding("Distribution.", text)]

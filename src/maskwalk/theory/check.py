@@ -49,7 +49,7 @@ def blank(law: WalkLaw) -> Int[Tensor, " length"]:
 
 def bridges(law: WalkLaw) -> list[Int[Tensor, " length"]]:
     """A canvas for every pair of endpoints that a walk joins."""
-    ends = law.support()[0][:, [0, -1]].unique(dim=0)
+    ends = torch.unique(law.support()[0][:, [0, -1]], dim=0)
     canvases = blank(law).repeat(len(ends), 1)
     canvases[:, [0, -1]] = ends
     return list(canvases)
@@ -85,6 +85,11 @@ def same_law(claim: str, tv: float) -> Check:
 def other_law(claim: str, tv: float) -> Check:
     """The check that a law is not the true one."""
     return Check(claim, "TV > 0", f"TV {tv:.4f}", tv > 1e-3)
+
+
+def small_error(claim: str, predicted: str, error: float) -> Check:
+    """The check that the largest difference of several pairs of numbers is rounding."""
+    return Check(claim, predicted, f"error {error:.0e}", bool(error < EXACT))
 
 
 def same_number(claim: str, predicted: float, computed: float, within: float = EXACT) -> Check:

@@ -19,7 +19,7 @@ from maskwalk.theory.bottleneck import (
     random_two_limit,
     union_bound,
 )
-from maskwalk.theory.check import EXACT, Check, coherence, same_number
+from maskwalk.theory.check import EXACT, Check, coherence, same_number, small_error
 
 LIMIT = 10**6
 WIDTH = 4  # the paper's figure
@@ -50,22 +50,21 @@ def enumerated() -> Iterator[Check]:
         for K in (5, 20, 50)
         for W in (2, WIDTH)
     )
-    yield Check(
-        "entropy-two = 2F1(-K, q/4; 1/2; 2)", "K <= 50", f"error {error:.0e}", error < EXACT
-    )
+    yield small_error("entropy-two = 2F1(-K, q/4; 1/2; 2)", "K <= 50", error)
     error = max(
         abs(float(random_two_exactly(K, W)) - random_two(np.array([K]), W)[0])
         for K in (5, 50, 200)
         for W in (2, WIDTH)
     )
-    yield Check("random-two: float = fraction", "K <= 200", f"error {error:.0e}", error < EXACT)
+    yield small_error("random-two: float = fraction", "K <= 200", error)
 
 
 def bounds() -> Iterator[Check]:
     """The bounds of the proof, at every K up to the limit."""
     K = np.arange(1, LIMIT + 1)
+    coherences = random_two(K, WIDTH)
     for levels, whose in ((3, "paper's"), (4, "all 4K")):
-        slack = random_two(K, WIDTH) - union_bound(K, WIDTH, levels)
+        slack = coherences - union_bound(K, WIDTH, levels)
         yield Check(
             f"random-two >= 1-qK/({levels}K-1), {whose}",
             "slack >= 0",

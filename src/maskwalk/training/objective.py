@@ -19,8 +19,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from maskwalk.denoisers.ddit import DDiTConfig, Weights, hidden_states, logits, modulations
+from maskwalk.denoisers.ddit import hidden_states, logits, modulations
 from maskwalk.denoisers.dropout import Dropout
+from maskwalk.denoisers.weights import DDiTConfig, Weights
 from maskwalk.draws import WORD, Purpose, Streams, philox
 
 EPSILON = 1e-3
@@ -95,6 +96,7 @@ def epoch_order(count: int, epoch: int, seed: Int[Tensor, ""]) -> Int[Tensor, " 
 def cross_entropy(
     config: DDiTConfig,
     out: Float[Tensor, "models rows padded"],
+    bias: Float[Tensor, "models padded"],
     walks: Int[Tensor, "models rows"],
 ) -> Float[Tensor, "models rows"]:
     """-log p(x_i) at every position, in float32.
@@ -103,7 +105,8 @@ def cross_entropy(
     one pass over the logits.
     """
     column = torch.arange(out.shape[-1], device=out.device)
-    out = torch.where(column < config.vocab_size, out.to(torch.float32), -torch.inf)
+    out = out.to(torch.float32) + bias[:, None].to(torch.float32)
+    out = torch.where(column < config.vocab_size, out, -torch.inf)
     target = torch.where(column == walks[..., None], out, 0.0).sum(-1)
     return torch.logsumexp(out, -1) - target
 
@@ -126,7 +129,7 @@ def loss(
     tokens, masked, times = noise.corrupt(walks, step)
     modulation = modulations(config, weights, sigma(times) if config.time_conditioning else None)
     hidden = hidden_states(config, weights, tokens, angles, modulation, noise.dropout(step))
-    nats = cross_entropy(config, logits(config, weights, hidden), walks.view(models, -1))
+    nats = cross_entropy(config, *logits(config, weights, hidden), walks.view(models, -1))
     weighted = torch.where(masked, nats.view(walks.shape) / times[..., None], 0.0)
     return weighted.sum((1, 2)) / (noise.total * length)
 
@@ -158,6 +161,6 @@ def bound(
             tokens = torch.where(masked, config.mask_id, part)
             hidden = hidden_states(config, weights, tokens, angles, modulation)
             out = logits(config, weights, hidden, single=True)
-            nats = cross_entropy(config, out, part.reshape(models, -1)).view(part.shape)
+            nats = cross_entropy(config, *out, part.reshape(models, -1)).view(part.shape)
             result[:, start : start + rows] += (nats * masked).sum(-1).to(torch.float64) / k
     return result / length

@@ -17,7 +17,7 @@ import torch.distributed as dist
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from maskwalk.denoisers.ddit import DDiTConfig, layout
+from maskwalk.denoisers.weights import DDiTConfig, layout
 from maskwalk.errors import MaskwalkError
 from maskwalk.training.data import Walks
 from maskwalk.training.objective import Noise, loss
@@ -123,7 +123,7 @@ class Stepper:
 
     def objective(self, matrices: Tensor, singles: Tensor) -> Tensor:
         """Every model's share of its loss at the current step."""
-        weights = self.layout.named(matrices, singles)
+        weights = self.layout.grouped(matrices, singles)
         walks = self.walks.gather(self.step, self.noise.samples)
         return loss(self.config, weights, walks, self.angles, self.noise, self.step)
 

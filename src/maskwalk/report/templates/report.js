@@ -131,12 +131,12 @@
     const zoom = state.zoom.get(`${metric}${panel}`);
     const [[a, b], [c, d]] = zoom || [high - low < 1e-6 ? [low - 1, high + 1] : [low, high], [0, top]];
     const room = zoom ? 0 : 1;  // for labels on the left, and for points set side by side
-    const [left, right] = [frame[0] + 54 * room, frame[2] - 30 * room];
+    const [left, right] = [frame[0] + 64 * room, frame[2] - 30 * room];
     const [up, down] = [frame[1] + 7 * room, frame[3] - 7 * room];
     const x = (v) => left + ((along(v) - a) / (b - a)) * (right - left);
     const y = (v) => down - ((v - c) / (d - c)) * (down - up);
     const back = (px, py) => [a + ((px - left) / (right - left)) * (b - a), c + ((down - py) / (down - up)) * (d - c)];
-    const inner = stops.filter((s) => state.log && along(s) >= a && along(s) <= b);
+    const inner = stops.filter((s) => state.log && x(s) >= frame[0] && x(s) <= frame[2]);
     const wanted = inner.length > 1 ? inner : niceTicks(state.log ? 2 ** a : a, state.log ? 2 ** b : b, 6);
     const xTicks = [];
     for (const t of wanted) if (!xTicks.length || x(t) - x(xTicks.at(-1)) > 26) xTicks.push(t);
@@ -220,7 +220,8 @@
       line("axis", frame[0], frame[3], frame[2], frame[3]), inside,
       text("end", frame[2], height - 4, "calls per walk"), text("", frame[0] - 38, 9, name));
 
-    const drawn = drawFloor(inside, root, here.map((c) => c[metric]).filter((e) => e.floor != null), frame, y);
+    const drawn = drawFloor(inside, here.map((c) => c[metric]).filter((e) => e.floor != null), frame, y);
+    drawn.push([0, 0, frame[0] - 30 + textWidth(name), 13]);
     for (const kind of new Set(cells.map((c) => data.samplers[c.s].line))) {
       const mates = cells.filter((c) => data.samplers[c.s].line === kind).sort((a, b) => a.calls.v - b.calls.v);
       const d = `M${mates.map((c) => `${x(c.calls.v)},${y(value(c))}`).join("L")}`;
@@ -258,7 +259,7 @@
   }
 
   // The band of what exact walks of the same number have; returns the boxes it takes up.
-  function drawFloor(inside, root, floors, frame, y) {
+  function drawFloor(inside, floors, frame, y) {
     if (!floors.length) return [];
     const low = Math.min(...floors.map((e) => e.floor - (e.floor_se || 0)));
     const high = Math.max(...floors.map((e) => e.floor + (e.floor_se || 0)));
@@ -339,7 +340,7 @@
     const box = rect(tone == null ? "given" : "tile", x, y, width - 1, height - 1, { rx: 2, style: `--t:${tone ?? 0}` });
     if (words == null) return [box];
     const size = String(words).length > 4 ? { style: "font-size:9px" } : {};
-    return [box, text(`mid ${tone > 0.5 ? "dark" : "pale"}`, x + (width - 1) / 2, y + height / 2 + 3.5, words, size)];
+    return [box, text(`mid ${tone == null ? "over" : tone > 0.5 ? "dark" : "pale"}`, x + (width - 1) / 2, y + height / 2 + 3.5, words, size)];
   }
 
   // An empty drawing with the hatch of given positions and the numbers of positions above its columns.
@@ -353,7 +354,7 @@
 
   function drawStrips(cells) {
     const length = Math.max(...cells.map((c) => c.trace.tokens.length));
-    const w = clamp(Math.floor(440 / length), 3, 18), h = 20;
+    const w = clamp(Math.floor(420 / length), 3, 17), h = 20;
     const left = Math.max(...cells.map((c) => textWidth(labelOf(c)))) * 1.1 + 34, width = left + length * w + 4;
     const root = traceRoot(width, cells.length * h + 22, length, left, w, 12);
     const rows = cells.map((cell, row) => {
@@ -492,7 +493,6 @@
     if (state.print) byId("legend").open = true;  // else paper has no legend
     drawPlots();
   });
-
   byId("legend").open = innerWidth > 800;
   state.sampler = Math.max(data.samplers.findIndex((s) => s.line.startsWith("bisection")), 0);
   setMode(0);

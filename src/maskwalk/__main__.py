@@ -1,0 +1,5 @@
+"""`python -m maskwalk` is `maskwalk`."""
+
+from maskwalk.cli import main
+
+main()

@@ -1,0 +1,156 @@
+"""The command line as a user meets it: help, JSON, sentences instead of tracebacks."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from maskwalk import __version__
+from maskwalk.cli import main
+from maskwalk.samplers import SAMPLERS
+
+SMALL = ["--graph", "st_er(nodes=20, p=0.1)", "--length", "8", "--count", "8"]
+
+
+def run(
+    capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, *words: str
+) -> tuple[int, str, str]:
+    monkeypatch.setattr(sys, "argv", ["maskwalk", *words])
+    try:
+        main()
+        code = 0
+    except SystemExit as stop:
+        code = int(stop.code or 0)
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch):
+    return lambda *words: run(capsys, monkeypatch, *words)
+
+
+def test_version_and_help(cli) -> None:
+    assert cli("--version") == (0, f"{__version__}\n", "")
+    code, out, _ = cli("--help")
+    assert code == 0
+    for command in ("list", "sample", "bench", "report", "theory"):
+        assert command in out
+        assert cli(command, "--help")[0] == 0
+
+
+def test_list_names_every_sampler(cli) -> None:
+    code, out, _ = cli("list")
+    assert code == 0 and all(name in out for name in SAMPLERS)
+    assert cli("list", "sampler")[0] == 2
+
+
+@pytest.mark.parametrize("task", ["unconditional", "endpoints"])
+def test_sample_prints_one_json_object(cli, task: str) -> None:
+    code, out, _ = cli("sample", *SMALL, "--task", task, "--json")
+    found = json.loads(out)
+    assert code == 0 and found["coherence"] == 1.0 and found["coherence_se"] == 0.0
+    assert found["calls_max"] == (4 if task == "unconditional" else 3)
+    assert (found["tv1"] is None) == (found["tv1_floor"] is None) == (task == "endpoints")
+    assert found["sampler"] == "bisection(order=1)" and found["version"] == __version__
+    assert found["seconds"] >= 0 and found["graph_seed"] == 0
+
+
+def test_sample_for_a_person(cli, tmp_path: Path) -> None:
+    trace = tmp_path / "trace.parquet"
+    code, out, _ = cli("sample", *SMALL, "--sampler", "random(block=4)", "--trace", str(trace))
+    assert code == 0 and "coherence" in out and "round 2" in out and trace.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--sampler", "bisecton"], "Did you mean 'bisection'"),
+        (["--graph", "st_er(nodes=500)"], "needs p"),
+        (["--graph", "st_er(nodes=500, p=2)"], "p must be"),
+        (["--graph", "__import__('os').abort()"], "code"),
+        (["--walk", "lazy(stay=1.5)"], "stay"),
+        (["--length", "1"], "length"),
+        (["--task", "bottleneck"], "communit"),
+        (["--task", "endpoints(start=0, end=20)"], "mask"),
+        (["--task", "endpoints(start=0, end=99)"], "99"),
+        (["--preset", "published"], "as_published"),
+        (["--count", "0"], "count"),
+        (["--denoiser", "orakel"], "Did you mean 'oracle'"),
+        (["--walk", "distant", "--graph", "st_er(nodes=500, p=0.01)"], "500"),
+        (["--graph", "file(path='missing.txt')"], "missing.txt"),
+        (["--include", "missing.py"], "missing.py"),
+    ],
+)
+def test_mistakes_are_sentences(cli, words: list[str], says: str) -> None:
+    code, out, err = cli("sample", *SMALL, *words)
+    assert code == 2 and out == ""
+    assert says in " ".join(err.split()) and "Traceback" not in err
+
+
+def test_unreachable_endpoints(cli) -> None:
+    """On a path graph of 20 nodes, walks of 8 tokens cannot join far ends."""
+    spec = "tree_line_dag(chains=2, length=3)"
+    code, _, err = cli(
+        *("sample", "--graph", spec, "--walk", "dag", "--length", "4", "--count", "4"),
+        *("--task", "endpoints(start=0, end=1)"),
+    )
+    assert code == 2 and "no walk" in err.lower()
+
+
+def test_wrong_types_are_sentences_in_a_real_process() -> None:
+    """In a process of its own: here the test-time type checker would speak first."""
+    code = (
+        "import sys\nfrom maskwalk.errors import MaskwalkError\n"
+        "from maskwalk.samplers import SAMPLERS\n"
+        "for spec in ('bisection(order=1.5)', \"bisection(order='x')\", 'margin(block=None)',\n"
+        "             'entropy(block=1.0)', 'guided_bisection(score=3)'):\n"
+        "    try:\n        SAMPLERS.build(spec)\n"
+        "    except MaskwalkError as e:\n        print(e)\n"
+        "    else:\n        sys.exit(f'{spec} was accepted')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0 and len(done.stdout.splitlines()) == 5, done.stderr
+
+
+def test_include_brings_in_a_sampler(cli, tmp_path: Path) -> None:
+    """The thirty-line promise: one file, and it can be listed, run and benchmarked."""
+    mine = tmp_path / "mine.py"
+    mine.write_text(
+        "from dataclasses import dataclass\n"
+        "from maskwalk.canvas import UnmaskingPolicy\n"
+        "from maskwalk.samplers import SAMPLERS\n\n"
+        '@SAMPLERS.register("right_to_left")\n'
+        "@dataclass(frozen=True)\n"
+        "class RightToLeft(UnmaskingPolicy):\n"
+        '    """The last masked position first."""\n'
+        "    def choose(self, view, state, rng):\n"
+        "        return view.masked & (view.masked.flip(1).cumsum(1).flip(1) == 1), state\n"
+    )
+    code, out, _ = cli(
+        "sample", *SMALL, "--sampler", "right_to_left", "--json", "--include", str(mine)
+    )
+    assert code == 0 and json.loads(out)["calls_mean"] == 8.0
+    experiment = tmp_path / "e.toml"
+    experiment.write_text(
+        'length = 6\ncount = 4\nsamplers = ["right_to_left", "bisection"]\n'
+        '[[graphs]]\ngraph = "st_er(nodes=10, p=0.1)"\nwalk = "lazy()"\n'
+    )
+    out_dir = tmp_path / "out"
+    words = ("bench", str(experiment), "--out", str(out_dir), "--workers", "2")
+    code, out, err = cli(*words, "--include", str(mine))
+    assert code == 0 and "right to left" in out.replace("_", " "), err
+    code, out, _ = cli("report", str(out_dir))
+    assert code == 0 and (out_dir / "report.html").stat().st_size > 1000
+    broken = tmp_path / "broken.py"
+    broken.write_text("1 / 0\n")
+    assert cli("list", "--include", str(broken))[0] == 2
+    del SAMPLERS._makers["right_to_left"]
+
+
+def test_report_without_records(cli, tmp_path: Path) -> None:
+    code, _, err = cli("report", str(tmp_path))
+    assert code == 2 and "no records" in err
+    assert cli("bench", str(tmp_path / "none.toml"), "--out", str(tmp_path))[0] == 2

@@ -1,0 +1,93 @@
+from pathlib import Path
+
+import pytest
+import torch
+
+from maskwalk.decoding import decode
+from maskwalk.draws import Streams, preset
+from maskwalk.errors import MaskwalkError
+from maskwalk.oracles import oracle_for
+from maskwalk.samplers import SAMPLERS
+from maskwalk.trace import Trace
+from tests.conftest import STANDS
+
+LAW = STANDS["chain"]
+ORACLE = oracle_for(LAW)
+MASK = ORACLE.mask_id
+
+
+def test_presets_run_and_differ() -> None:
+    tokens = torch.full((256, LAW.length), MASK)
+    results = {}
+    for name in ("exact", "as_published"):
+        draw, ties = preset(name)
+        sampler = SAMPLERS.build("entropy()")
+        results[name] = decode(
+            sampler, ORACLE, tokens, streams=Streams(0, 256), draw=draw, ties=ties
+        ).tokens
+        assert LAW.valid(results[name]).all()
+    assert not torch.equal(results["exact"], results["as_published"])
+
+
+def test_counts_stop_when_a_row_is_complete() -> None:
+    tokens = torch.full((3, LAW.length), MASK)
+    walk = LAW.sample(1, 0)[0]
+    tokens[0] = walk
+    tokens[1, :3] = walk[:3]
+    result = decode(SAMPLERS.build("left_to_right"), ORACLE, tokens, streams=Streams(0, 3))
+    assert result.calls.tolist() == [0, LAW.length - 3, LAW.length]
+    assert torch.equal(result.tokens[0], walk)
+
+
+def test_trace_replays_and_survives_the_disk(tmp_path: Path) -> None:
+    tokens = torch.full((4, LAW.length), MASK)
+    tokens[0, 0] = 2
+    ids = torch.tensor([9, 3, 12, 5])
+    result = decode(
+        SAMPLERS.build("entropy(block=2)"), ORACLE, tokens, streams=Streams(1, ids), trace=True
+    )
+    assert result.trace is not None
+    result.trace.save(tmp_path / "t.parquet")
+    loaded = Trace.load(tmp_path / "t.parquet")
+    canvases = list(loaded.replay())
+    assert torch.equal(canvases[0], tokens)
+    assert torch.equal(canvases[-1], result.tokens)
+    assert all(((b == a) | (a == MASK)).all() for a, b in zip(canvases, canvases[1:]))
+    assert torch.equal(loaded.reveal_rounds(), result.trace.reveal_rounds())
+    drawn = loaded.events["round"] >= 0
+    assert (loaded.events["log_prob"][drawn] <= 0).all()
+    assert (loaded.events["entropy"][drawn] >= 0).all()
+    # log_prob is the probability with which the token was drawn: check the first round by hand.
+    first = loaded.events["round"] == 0
+    answer = ORACLE(tokens)
+    at = (tokens == MASK).flatten().cumsum(0) - 1
+    row = torch.searchsorted(*(lambda s: (s.values, loaded.events["sequence"][first]))(ids.sort()))
+    place = ids.sort().indices[row] * LAW.length + loaded.events["position"][first]
+    expected = answer[at[place], loaded.events["token"][first]]
+    assert torch.equal(loaded.events["log_prob"][first], expected)
+
+
+def test_a_foreign_trace_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.parquet").write_text("no")
+    with pytest.raises(MaskwalkError, match="not a maskwalk trace"):
+        Trace.load(tmp_path / "x.parquet")
+    with pytest.raises(MaskwalkError, match="not a maskwalk trace"):
+        Trace.load(tmp_path / "missing.parquet")
+
+
+@pytest.mark.parametrize("bad", [-1, 6, 99])
+def test_tokens_outside_the_vocabulary_are_refused(bad: int) -> None:
+    tokens = torch.full((2, LAW.length), MASK)
+    tokens[1, 2] = bad
+    with pytest.raises(MaskwalkError, match=f"Token {bad} is not in the vocabulary"):
+        decode(SAMPLERS.build("random()"), ORACLE, tokens, streams=Streams(0, 2))
+
+
+def test_bad_calls_are_refused() -> None:
+    tokens = torch.full((2, LAW.length), MASK)
+    with pytest.raises(MaskwalkError, match="stream ids"):
+        decode(SAMPLERS.build("random()"), ORACLE, tokens, streams=Streams(0, 3))
+    with pytest.raises(MaskwalkError, match="uniform"):
+        decode(SAMPLERS.build("random()"), ORACLE, tokens, streams=Streams(0, 2), ties="first")
+    with pytest.raises(MaskwalkError, match="nothing to decode"):
+        decode(SAMPLERS.build("random()"), ORACLE, tokens[:0], streams=Streams(0, 0))

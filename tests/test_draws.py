@@ -1,0 +1,123 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import chi2, kstest
+
+from maskwalk.draws import (
+    Draw,
+    Purpose,
+    Streams,
+    block_uniforms,
+    inverse_cdf,
+    philox,
+    preset,
+    race,
+)
+from maskwalk.errors import MaskwalkError
+
+
+def test_philox_gives_the_published_answers() -> None:
+    """Known answers of Philox4x32-10 from the Random123 distribution (kat_vectors)."""
+
+    def run(counter: list[int], key: tuple[int, int]) -> list[int]:
+        return [int(w) for w in philox([torch.tensor(c) for c in counter], key)]
+
+    assert run([0, 0, 0, 0], (0, 0)) == [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
+    ones = 0xFFFFFFFF
+    assert run([ones] * 4, (ones, ones)) == [0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD]
+    assert run([0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344], (0xA4093822, 0x299F31D0)) == [
+        0xD16CFE09,
+        0x94FDCCEB,
+        0x5001E420,
+        0x24126EA1,
+    ]
+
+
+def test_a_number_is_a_function_of_its_address() -> None:
+    ids = torch.tensor([5, 2**40 + 1, 17])
+    streams = Streams(3, ids)
+    table = streams.uniform(Purpose.TIE, 4, 6)
+    rows, positions = torch.tensor([2, 0, 1]), torch.tensor([5, 0, 3])
+    there = streams.uniform_at(Purpose.TIE, 4, rows, positions)
+    assert torch.equal(there, table[rows, positions])
+    assert torch.equal(streams.select(torch.tensor([1])).uniform(Purpose.TIE, 4, 6), table[1:2])
+    others = [
+        Streams(4, ids).uniform(Purpose.TIE, 4, 6),
+        streams.uniform(Purpose.TOKEN, 4, 6),
+        streams.uniform(Purpose.TIE, 5, 6),
+        Streams(3, ids - 2**40).uniform(Purpose.TIE, 4, 6),
+        Streams(3 + 2**32, ids).uniform(Purpose.TIE, 4, 6),
+    ]
+    for other in others:
+        assert not (other == table).any()
+
+
+def test_uniforms_are_uniform_and_uncorrelated() -> None:
+    u = Streams(0, 4000).uniform(Purpose.CHOICE, 0, 8)
+    assert u.min() >= 0 and u.max() < 1
+    assert kstest(u.flatten().numpy(), "uniform").pvalue > 1e-6
+    correlation = np.corrcoef(u.numpy().T) - np.eye(8)
+    assert np.abs(correlation).max() < 6 / np.sqrt(4000)
+
+
+def test_block_uniforms_rows_do_not_depend_on_the_slice() -> None:
+    whole = block_uniforms(7, Purpose.WALK, 0, 100, 5)
+    assert np.array_equal(block_uniforms(7, Purpose.WALK, 40, 10, 5), whole[40:50])
+    assert not (block_uniforms(7, Purpose.WALK, 0, 100, 5, stream=1) == whole).any()
+    assert not (block_uniforms(7, Purpose.GRAPH, 0, 100, 5) == whole).any()
+
+
+@given(st.integers(0, 2**32), st.integers(1, 6), st.floats(0, 1, exclude_max=True))
+def test_zero_probability_is_never_drawn(seed: int, positive: int, u: float) -> None:
+    """Whatever u, including 0 and the largest float below 1."""
+    rng = np.random.default_rng(seed)
+    probs = np.zeros(9)
+    probs[rng.permutation(9)[:positive]] = rng.random(positive) + 1e-12
+    log_probs = torch.tensor(probs / probs.sum()).log().expand(3, -1)
+    edge = float(np.nextafter(1.0, 0.0))
+    tokens = inverse_cdf(log_probs, torch.tensor([0.0, u, edge], dtype=torch.float64))
+    assert (torch.tensor(probs)[tokens] > 0).all()
+    assert tokens[0] == probs.nonzero()[0][0]
+    assert tokens[2] == probs.nonzero()[0][-1]
+
+
+def test_inverse_cdf_follows_the_probabilities() -> None:
+    probs = torch.tensor([0.5, 0.0, 0.25, 0.125, 0.125], dtype=torch.float64)
+    u = Streams(1, 20000).uniform(Purpose.TOKEN, 0, 1)[:, 0]
+    counts = torch.bincount(inverse_cdf(probs.log().expand(20000, -1), u), minlength=5)
+    expected = probs[probs > 0] * 20000
+    statistic = float(((counts[probs > 0] - expected) ** 2 / expected).sum())
+    assert counts[1] == 0 and chi2.sf(statistic, 3) > 1e-6
+
+
+def test_the_published_race_truncates() -> None:
+    """A token 2^-14 as likely as the first can never win in bfloat16, but is drawn exactly."""
+    probs = torch.tensor([1 - 2.0**-14, 2.0**-14], dtype=torch.float64).log().expand(200000, -1)
+    streams, rows = Streams(0, 200000), torch.arange(200000)
+    zeros = torch.zeros(200000, dtype=torch.int64)
+    exact = Draw()(probs, streams, 0, rows, zeros)
+    published = Draw(precision="bfloat16")(probs, streams, 0, rows, zeros)
+    assert exact.sum() > 0
+    assert published.sum() == 0
+
+
+def test_race_prefers_the_lowest_token_among_equals() -> None:
+    log_probs = torch.log(torch.tensor([[0.25, 0.25, 0.5]]))
+    same = torch.full((1, 3), 0.5)
+    assert race(log_probs, same).item() == 2
+    assert race(torch.log(torch.tensor([[0.5, 0.5]])), torch.full((1, 2), 0.5)).item() == 0
+    # A float32 uniform that rounds to 1 in bfloat16 becomes 0, the worst draw.
+    assert race(torch.log(torch.tensor([[0.9, 0.1]])), torch.tensor([[0.9999, 0.5]])).item() == 1
+
+
+def test_temperature_sharpens() -> None:
+    probs = torch.tensor([[0.8, 0.2]], dtype=torch.float64).log()
+    assert Draw(temperature=0.5).shape(probs).exp()[0, 0] == pytest.approx(0.64 / 0.68)
+    with pytest.raises(MaskwalkError):
+        Draw(temperature=0.0)
+    with pytest.raises(MaskwalkError):
+        Draw(precision="float16")
+    with pytest.raises(MaskwalkError, match="as_published"):
+        preset("published")

@@ -1,0 +1,174 @@
+"""Experiments: pure cells, any number of workers, kills, full disks."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from maskwalk.engine import Run
+from maskwalk.errors import MaskwalkError
+from maskwalk.experiment import Cell, Experiment, run_cell
+from maskwalk.records import RecordFile, read_records
+
+SMALL = """
+name = "small"
+length = 8
+count = 16
+samplers = ["random(block=2)", "bisection", "entropy(block='exponential')"]
+
+[[graphs]]
+title = "tree"
+graph = "st_er(nodes=20, p=0.0)"
+walk = "lazy(stay=0.5)"
+tasks = ["unconditional", {task = "endpoints", count = 8, per_prompt = 3}]
+
+[[graphs]]
+graph = "two_communities(nodes=10, p=0.2, bridges=2)"
+walk = "lazy()"
+presets = ["exact", "as_published"]
+tasks = ["bottleneck"]
+"""
+CELLS = 3 * 2 + 3 * 2
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "small.toml"
+    path.write_text(SMALL)
+    return path
+
+
+def numbers(directory: Path) -> list[str]:
+    kept = [
+        {k: v for k, v in r.items() if k not in ("seconds", "commit")}
+        for r in read_records(directory)
+    ]
+    return [json.dumps(r, sort_keys=True) for r in kept]
+
+
+def test_an_experiment_is_the_product_of_what_it_names(file: Path, tmp_path: Path) -> None:
+    experiment = Experiment.load(file)
+    assert len(experiment.cells) == CELLS and experiment.titles[0] == "tree"
+    own = [c for c in experiment.cells if c.task.startswith("endpoints")]
+    assert all((c.count, c.per_prompt) == (8, 3) for c in own) and len(own) == 3
+    run = Run(experiment, tmp_path / "one")
+    records = list(run)
+    assert run.done == run.total == CELLS == len(records)
+    for record in records:
+        if record["sampler"].startswith("bisection"):
+            assert record["metrics"]["coherence"]["value"] == 1.0
+        assert (record["metrics"]["tv1"] is None) == (not record["task"].startswith("uncond"))
+        assert record["trace"] is not None
+
+
+def test_the_same_numbers_with_any_number_of_workers(file: Path, tmp_path: Path) -> None:
+    list(Run(Experiment.load(file), tmp_path / "one"))
+    list(Run(Experiment.load(file), tmp_path / "two", workers=2))
+    assert numbers(tmp_path / "one") == numbers(tmp_path / "two")
+
+
+def test_resume_after_an_unfinished_line(file: Path, tmp_path: Path) -> None:
+    experiment, out = Experiment.load(file), tmp_path / "run"
+    list(Run(experiment, out))
+    whole = numbers(out)
+    path = out / "records.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:5]) + lines[5][:40])
+    assert len(read_records(out)) == 5
+    again = list(Run(experiment, out))
+    assert len(again) == CELLS - 5
+    assert numbers(out) == whole
+
+
+def test_a_killed_run_goes_on_with_nothing_done_twice(file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "killed"
+    command = [sys.executable, "-m", "maskwalk", "bench", str(file), "--out", str(out)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    path = out / "records.jsonl"
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and not (path.exists() and path.stat().st_size):
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    before = len(read_records(out))
+    rest = list(Run(Experiment.load(file), out))
+    assert before >= 1 and before + len(rest) == CELLS
+    keys = [r["key"] for r in read_records(out)]
+    assert len(keys) == len(set(keys)) == CELLS
+
+
+def test_a_full_disk_keeps_the_records_before_it(file: Path, tmp_path: Path) -> None:
+    """A file-size limit stands in for the disk: the write fails in the middle of a record."""
+    out = tmp_path / "full"
+    code = (
+        "import resource, signal, sys; from maskwalk.cli import main;"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000));"
+        f"sys.argv = ['maskwalk', 'bench', {str(file)!r}, '--out', {str(out)!r}]; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 2, done.stderr
+    assert "intact" in done.stderr and "Traceback" not in done.stderr
+    kept = len(read_records(out))
+    assert kept >= 1
+    assert (out / "records.jsonl").read_bytes().endswith(b"\n")
+    assert len(list(Run(Experiment.load(file), out))) == CELLS - kept
+
+
+def test_two_runs_cannot_write_one_file(tmp_path: Path) -> None:
+    with (
+        RecordFile(tmp_path / "r.jsonl"),
+        pytest.raises(MaskwalkError, match="Another process"),
+        RecordFile(tmp_path / "r.jsonl"),
+    ):
+        pass
+
+
+def test_records_that_are_not_records_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(MaskwalkError, match="no records"):
+        read_records(tmp_path)
+    (tmp_path / "records.jsonl").write_text('{"key": 1}\n')
+    with pytest.raises(MaskwalkError, match="Line 1"):
+        read_records(tmp_path)
+
+
+def test_the_batch_size_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    cell = Cell.checked(
+        graph="st_er(nodes=20, p=0.1)",
+        graph_seed=0,
+        walk="lazy()",
+        length=8,
+        task="endpoints",
+        sampler="random(block=2)",
+        count=30,
+        per_prompt=2,
+    )
+    whole = run_cell(cell)[0]
+    monkeypatch.setattr("maskwalk.experiment.BATCH", 7)
+    assert run_cell(cell)[0]["metrics"] == whole["metrics"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("bisection", "bisecton", "Did you mean 'bisection'"),
+        ("count = 16", "cuont = 16", "Did you mean 'count'"),
+        ("title = ", "titel = ", "Did you mean 'title'"),
+        ("length = 8", "length = 1", "from 2"),
+        ("count = 16", "count = 0", "at least 1"),
+        ('walk = "lazy()"', "", "no walk"),
+        ('"exact", ', '"exat", ', "exact"),
+        ("[[graphs]]", "[[graph", "not a TOML file"),
+    ],
+)
+def test_mistakes_in_the_file_are_found_before_anything_runs(
+    file: Path, old: str, new: str, says: str
+) -> None:
+    file.write_text(SMALL.replace(old, new))
+    with pytest.raises(MaskwalkError, match=says):
+        Experiment.load(file)

@@ -1,0 +1,174 @@
+"""The report's page in a real browser, opened from disk."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from maskwalk.report import write_report
+from tests import fake_records
+from tests.fake_records import SOME, small
+
+CHROMIUM = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
+FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+FLAGS += ["--disable-component-update", "--disable-sync", "--disable-quic"]
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if not CHROMIUM:
+        pytest.skip("no chromium on this machine")
+    with api.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(chromium: Any, tmp_path: Path) -> Iterator[Any]:
+    """Opens the page of some records from disk; at the end nothing was logged or requested."""
+    complaints: list[str] = []
+    contexts = []
+
+    def opened(records: list[dict[str, Any]], **options: Any) -> Any:
+        (path,) = write_report(records, tmp_path)
+        context = chromium.new_context(viewport={"width": 1300, "height": 900}, **options)
+        contexts.append(context)
+        tab = context.new_page()
+        tab.on("console", lambda message: complaints.append(message.text))
+        tab.on("pageerror", lambda error: complaints.append(str(error)))
+        tab.on(
+            "request",
+            lambda asked: complaints.append(asked.url) if asked.url != path.as_uri() else None,
+        )
+        tab.goto(path.as_uri())
+        return tab
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+def positions(tab: Any, panel: int = 0) -> dict[str, str]:
+    """Where every sampler's mark is in a figure."""
+    script = """(panel) => Object.fromEntries([...document.querySelectorAll(
+        `.panel[data-panel="${panel}"][data-metric="coherence"] .point`)].map(
+        (p) => [p.dataset.s, p.querySelector("path").getAttribute("transform")]))"""
+    return tab.evaluate(script, panel)
+
+
+def test_the_page_draws_every_panel_and_the_mode_switch_changes_it(open_page: Any):
+    tab = open_page(small())
+    assert tab.locator(".plot svg").count() == 4 + 2  # coherence everywhere, TV where unconditional
+    before = positions(tab)
+    assert len(before) == len(SOME)
+    sentences = tab.locator("#summary li:visible").all_inner_texts()
+    tab.get_by_text("network · exact", exact=True).first.click()
+    after = positions(tab)
+    assert set(after) == set(before) and after != before
+    assert tab.locator("#summary li:visible").all_inner_texts() != sentences
+    assert tab.locator("table:visible caption").first.inner_text().endswith("(network · exact)")
+
+
+def test_samplers_and_families_can_be_toggled(open_page: Any):
+    tab = open_page(small(modes=1))
+    chip = tab.get_by_role("button", name="random ×2", exact=True)
+    chip.click()
+    assert chip.get_attribute("aria-pressed") == "false"
+    assert len(positions(tab)) == len(positions(tab, 1)) == len(SOME) - 1
+    tab.locator("button[data-family]", has_text="random").click()
+    assert len(positions(tab)) == 1
+    tab.get_by_role("button", name="Show all").click()
+    assert len(positions(tab)) == len(SOME)
+
+
+def test_points_speak_to_the_keyboard_and_the_mouse(open_page: Any):
+    tab = open_page(small(modes=1))
+    tip = tab.locator("#tip")
+    assert not tip.is_visible()
+    first = tab.locator(".panel .point[tabindex='0']").first
+    first.focus()
+    words = tip.inner_text()
+    assert tip.is_visible() and "coherence" in words and "n = 512" in words and "±" in words
+    assert words.splitlines()[0] in first.get_attribute("aria-label")
+    tab.keyboard.press("ArrowRight")
+    assert tip.inner_text() != words
+    tab.keyboard.press("Escape")
+    assert not tip.is_visible()
+    tab.locator(".panel .point path").nth(1).hover()
+    assert tip.is_visible()
+
+
+def test_zoom_scale_and_size_redraw(open_page: Any):
+    tab = open_page(small(modes=1))
+    log = positions(tab)
+    tab.get_by_text("linear", exact=True).click()
+    assert positions(tab) != log
+    tab.evaluate("document.querySelector('.panel').scrollIntoView({block: 'center'})")
+    box = tab.locator(".plot svg").first.bounding_box()
+    tab.mouse.move(box["x"] + box["width"] * 0.1, box["y"] + 8)
+    tab.mouse.down()
+    tab.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + box["height"] * 0.5, steps=4)
+    tab.mouse.up()
+    reset = tab.locator(".panel .reset").first
+    assert reset.is_visible() and len(positions(tab)) < len(SOME)
+    reset.click()
+    assert len(positions(tab)) == len(SOME)
+    tab.get_by_role("button", name="Enlarge").first.click()
+    assert tab.locator(".plot svg").first.bounding_box()["width"] > 2 * box["width"]
+
+
+def test_tables_sort_and_traces_show_the_first_invalid_step(open_page: Any):
+    records = small(modes=1, tasks=1, graphs=1)
+    records[1]["trace"]["valid"] = [t not in (5, 9) for t in range(24)]
+    tab = open_page(records)
+    tab.locator("table.sortable").first.get_by_role("button", name="spanning tree").click()
+    cells = tab.locator("table.sortable").first.locator("tbody td:nth-child(3)")
+    shown = [float(text.split()[0]) for text in cells.all_inner_texts()]
+    assert shown == sorted(shown, reverse=True) and shown[0] > shown[-1]
+    tab.locator("#trace-sampler").select_option(label="random ×2")
+    tokens = records[1]["trace"]["tokens"]
+    assert f"first impossible step: {tokens[4]} → {tokens[5]}" in tab.locator("#trace").inner_text()
+    assert tab.locator("#trace .wrong").count() == tab.locator("#trace .late-wrong").count() == 1
+    tab.locator(".strip", has_text="bisection").click()
+    assert "bisection: 5 rounds" in tab.locator("#trace").inner_text()
+
+
+def test_themes_paper_and_narrow_screens(open_page: Any):
+    tab = open_page(small(), color_scheme="dark")
+    colour = "getComputedStyle(document.body).backgroundColor"
+    dark = tab.evaluate(colour)
+    tab.get_by_text("light", exact=True).click()
+    assert tab.evaluate(colour) != dark
+    tab.get_by_text("dark", exact=True).click()
+    assert tab.evaluate(colour) == dark
+    tab.set_viewport_size({"width": 420, "height": 800})
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 420
+    tab.emulate_media(media="print")
+    assert tab.evaluate(colour) == "rgb(255, 255, 255)"
+    assert not tab.locator("#modes").is_visible() and tab.locator("#legend .families").is_visible()
+
+
+@pytest.mark.parametrize("kind", ["single", "conditional", "null", "partial"])
+def test_thin_records_still_make_a_page(open_page: Any, kind: str):
+    one = fake_records.record()
+    records = {
+        "single": [one],
+        "conditional": [fake_records.record(task=fake_records.TASKS[1]) | {"trace": None}],
+        "null": [one | {"metrics": dict.fromkeys(one["metrics"]), "trace": None}],
+        "partial": [r for r in small() if r["denoiser"] == "oracle" or r["title"] == "degree 7"],
+    }[kind]
+    tab = open_page(records)
+    assert tab.locator("#tv").count() == (kind in ("single", "partial"))
+    assert tab.locator("#modes").count() == (kind == "partial")
+    if kind in ("conditional", "null"):
+        assert tab.get_by_text("No traces were recorded here.").is_visible()
+    if kind == "partial":
+        tab.get_by_text("network · exact", exact=True).first.click()
+        assert tab.get_by_text("Not run in this mode.").first.is_visible()

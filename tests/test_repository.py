@@ -1,0 +1,54 @@
+"""The house in order: what a clone holds, and what the documents say of it."""
+
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import maskwalk
+
+ROOT = Path(__file__).parent.parent
+
+
+def tracked() -> list[Path]:
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout")
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True)
+    return [ROOT / name for name in listed.stdout.decode().split("\0") if name]
+
+
+def test_the_tracked_tree_stays_small() -> None:
+    """Over 48 MiB it no longer travels to the GPU machine."""
+    total = sum(path.stat().st_size for path in tracked() if path.is_file())
+    assert total < 48 * 2**20
+
+
+def test_weights_live_in_the_zoo_and_stay_under_nine_megabytes() -> None:
+    for path in tracked():
+        if path.suffix in (".safetensors", ".xz", ".pt", ".bin", ".ckpt"):
+            assert path.relative_to(ROOT).parts[0] == "zoo", path
+            assert path.stat().st_size < 9_000_000, path
+
+
+def test_one_version() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["version"] == maskwalk.__version__
+    assert f"version: {maskwalk.__version__}" in (ROOT / "CITATION.cff").read_text()
+    assert f"[{maskwalk.__version__}]" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_the_readme_names_both_commands_and_only_files_that_exist() -> None:
+    readme = (ROOT / "README.md").read_text()
+    assert "make quickstart" in readme and "make test" in readme
+    for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", readme):
+        assert (ROOT / target).exists(), target
+
+
+def test_the_readmes_tree_tells_of_every_module() -> None:
+    readme = (ROOT / "README.md").read_text()
+    for path in sorted((ROOT / "src" / "maskwalk").iterdir()):
+        if path.name in ("__pycache__", "__init__.py", "__main__.py", "py.typed"):
+            continue
+        assert path.name in readme, f"{path.name} is missing from the tree in the README"
