@@ -1,3 +1,4 @@
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -52,7 +53,7 @@ def test_trace_replays_and_survives_the_disk(tmp_path: Path) -> None:
     canvases = list(loaded.replay())
     assert torch.equal(canvases[0], tokens)
     assert torch.equal(canvases[-1], result.tokens)
-    assert all(((b == a) | (a == MASK)).all() for a, b in zip(canvases, canvases[1:]))
+    assert all(((b == a) | (a == MASK)).all() for a, b in pairwise(canvases))
     assert torch.equal(loaded.reveal_rounds(), result.trace.reveal_rounds())
     drawn = loaded.events["round"] >= 0
     assert (loaded.events["log_prob"][drawn] <= 0).all()

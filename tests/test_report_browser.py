@@ -1,5 +1,6 @@
 """The report's page in a real browser, opened from disk."""
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,9 +21,14 @@ FLAGS += ["--disable-component-update", "--disable-sync", "--disable-quic"]
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if not CHROMIUM:
-        pytest.skip("no chromium on this machine")
+    if os.environ.get("MASKWALK_BROWSER") == "required":  # CI: a missing browser is a failure
+        import playwright.sync_api as api
+
+        assert CHROMIUM, "MASKWALK_BROWSER=required, but there is no chromium on this machine"
+    else:
+        api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+        if not CHROMIUM:
+            pytest.skip("no chromium on this machine")
     with api.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield browser

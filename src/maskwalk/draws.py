@@ -76,7 +76,7 @@ class Streams:
         ids = self.ids[rows]
         c1 = (ids >> 32) & 0xFFFF | (int(purpose) << 16)
         c2 = positions | (block << 16)
-        c0, c1, c2 = torch.broadcast_tensors(ids & WORD, c1, c2)  # type: ignore[no-untyped-call]
+        c0, c1, c2 = torch.broadcast_tensors(ids & WORD, c1, c2)
         return philox([c0, c1, c2, torch.full_like(c0, round)], self.key)
 
     def uniform(self, purpose: Purpose, round: int, length: int) -> Float64[Tensor, "batch length"]:

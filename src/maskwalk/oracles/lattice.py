@@ -21,7 +21,7 @@ from maskwalk.walks import WalkLaw
 
 TRANSITIONS = 2 * 10**7  # positive transition probabilities that may be stored
 
-Entries = tuple[Int[Tensor, " n"], Int[Tensor, " n"], Float[Tensor, " n"]]
+Entries = tuple[Tensor, Tensor, Tensor]  # from, to, probability
 
 
 def histories(states: Int[Tensor, " n"], past: int, vocab: int) -> Int[Tensor, "n past"]:
@@ -61,7 +61,7 @@ class Lattice:
         self.by_token = [self._group(newest) for newest in self.newest]
 
     def _expand(self, states: Tensor, past: int) -> Entries:
-        """All steps of positive probability from these histories: from, to, probability."""
+        """All steps of positive probability from these histories."""
         parts = []
         for part in chunks(len(states), 2**22 // self.vocab):
             probs = self.law.next_probs(histories(states[part], past, self.vocab)).cpu()

@@ -1,0 +1,176 @@
+"""Models in files: a directory of your own, or a name from the zoo.
+
+A directory holds `model.safetensors` (float32) and `model.json` (configuration, and what the model
+was trained on). The zoo is one directory with a manifest; a zoo file is the weights in bfloat16, as
+safetensors under xz (lossless, two thirds of the size), and is only used if its sha256 is the one
+in the manifest. Nothing is ever unpickled.
+"""
+
+import hashlib
+import json
+import lzma
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import Tensor
+
+from maskwalk.denoisers.network import NetworkDenoiser
+from maskwalk.denoisers.weights import DDiTConfig, layout
+from maskwalk.errors import MaskwalkError, unknown
+
+MODEL, ZOO = "maskwalk-model/1", "maskwalk-zoo/1"
+PREFIX = "backbone."  # of the public MDLM checkpoints
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """A model at rest: its shape, its weights (one flat row, float32), and what is known of it."""
+
+    config: DDiTConfig
+    weights: Float[Tensor, " size"]
+    about: dict[str, Any] = field(default_factory=dict)
+
+    def denoiser(self, **options: Any) -> NetworkDenoiser:
+        """The model as a `Denoiser`; options as for `NetworkDenoiser`."""
+        return NetworkDenoiser(self.config, self.weights, **options)
+
+
+def encode(model: Pretrained, dtype: torch.dtype = torch.float32) -> bytes:
+    """The weights as a safetensors file."""
+    named = layout(model.config).named(model.weights[None].cpu())
+    return save({name: value[0].to(dtype).contiguous() for name, value in named.items()})
+
+
+def decode_weights(
+    data: bytes, config: DDiTConfig, source: str | Path
+) -> Float[Tensor, " size"]:
+    """The flat row in a safetensors file, also one of the public MDLM code."""
+    try:
+        tensors = load(data)
+    except SafetensorError as problem:
+        raise MaskwalkError(
+            f"{source} is not a complete safetensors file ({problem}); download or save it again."
+        ) from None
+    names = {name.removeprefix(PREFIX): value for name, value in tensors.items()}
+    names.pop("rotary_emb.inv_freq", None)  # a constant there, a function of the shape here
+    try:
+        return layout(config).pack({name: value[None] for name, value in names.items()})[0]
+    except MaskwalkError as problem:
+        raise MaskwalkError(f"{source}: {problem}") from None
+
+
+def write(path: Path, data: bytes) -> None:
+    """Writes aside, flushes, renames: a reader sees the old file or the new one, never a part."""
+    aside = path.with_name(f".{path.name}.partial")
+    with aside.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    aside.replace(path)
+
+
+def save_pretrained(model: Pretrained, directory: str | Path) -> None:
+    """Writes `model.safetensors` and `model.json`; the JSON last, as it makes the model visible."""
+    directory = Path(directory)
+    directory.mkdir(parents=True, exist_ok=True)
+    about = {"format": MODEL, "config": model.config.to_json(), "about": model.about}
+    write(directory / "model.safetensors", encode(model))
+    write(directory / "model.json", (json.dumps(about, indent=1) + "\n").encode())
+
+
+def load_pretrained(source: str | Path) -> Pretrained:
+    """The model in a directory, or the zoo's model of that name (`zoo:` in front is optional)."""
+    directory = Path(source)
+    if not directory.is_dir():
+        return load_zoo(str(source).removeprefix("zoo:"))
+    described = read_json(directory / "model.json", MODEL, "a maskwalk model")
+    config = DDiTConfig.from_json(described["config"])
+    file = directory / "model.safetensors"
+    return Pretrained(config, decode_weights(_read(file), config, file), described["about"])
+
+
+def from_pretrained(source: str | Path, **options: Any) -> NetworkDenoiser:
+    """The denoiser in a directory or of a zoo name; options as for `NetworkDenoiser`."""
+    return load_pretrained(source).denoiser(**options)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as problem:
+        raise MaskwalkError(f"Cannot read {path}: {problem.strerror}.") from None
+
+
+def read_json(path: Path, form: str, what: str) -> dict[str, Any]:
+    """A JSON object whose `format` is the one expected, or a sentence."""
+    try:
+        value = json.loads(_read(path))
+    except ValueError:
+        raise MaskwalkError(f"{path} is not JSON; it may be cut short.") from None
+    if not isinstance(value, dict) or value.get("format") != form:
+        found = value.get("format") if isinstance(value, dict) else None
+        raise MaskwalkError(f"{path} is not {what}: its format is {found!r}, not {form!r}.")
+    return value
+
+
+def zoo_directory() -> Path:
+    """Where the shipped models are: MASKWALK_ZOO, inside the package, or beside its source."""
+    if "MASKWALK_ZOO" in os.environ:
+        return Path(os.environ["MASKWALK_ZOO"])
+    package = Path(__file__).parent.parent
+    inside = package / "zoo"
+    return inside if inside.is_dir() else package.parent.parent / "zoo"
+
+
+def zoo_manifest(directory: Path | None = None) -> dict[str, dict[str, Any]]:
+    """What the zoo holds: name -> graph, walk, settings, scores, file and hash."""
+    directory = zoo_directory() if directory is None else directory
+    if not (directory / "manifest.json").exists():
+        return {}
+    models = read_json(directory / "manifest.json", ZOO, "a zoo manifest")["models"]
+    return dict(models)
+
+
+def load_zoo(name: str, directory: Path | None = None) -> Pretrained:
+    """The zoo's model of that name, after checking its hash."""
+    directory = zoo_directory() if directory is None else directory
+    models = zoo_manifest(directory)
+    if name not in models:
+        raise unknown(f"model (no directory of that name, nor in the zoo at {directory})", name, models)
+    entry = models[name]
+    file = directory / entry["file"]
+    packed = _read(file)
+    found = hashlib.sha256(packed).hexdigest()
+    if found != entry["sha256"]:
+        raise MaskwalkError(
+            f"{file} is not the file its manifest describes (sha256 {found[:12]}…, expected "
+            f"{entry['sha256'][:12]}…); fetch it again."
+        )
+    config = DDiTConfig.from_json(entry["config"])
+    weights = decode_weights(lzma.decompress(packed), config, file)
+    return Pretrained(config, weights, {k: v for k, v in entry.items() if k != "config"})
+
+
+def save_zoo(models: dict[str, Pretrained], directory: str | Path) -> None:
+    """Writes models in bfloat16 under xz, and (last) the manifest with their hashes."""
+    directory = Path(directory)
+    directory.mkdir(parents=True, exist_ok=True)
+    entries = {}
+    for name, model in models.items():
+        packed = lzma.compress(encode(model, torch.bfloat16), preset=9 | lzma.PRESET_EXTREME)
+        file = f"{name}.safetensors.xz"
+        write(directory / file, packed)
+        entries[name] = {
+            "file": file,
+            "sha256": hashlib.sha256(packed).hexdigest(),
+            "config": model.config.to_json(),
+            **model.about,
+        }
+    manifest = {"format": ZOO, "models": entries}
+    write(directory / "manifest.json", (json.dumps(manifest, indent=1) + "\n").encode())
