@@ -11,6 +11,7 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import lru_cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ import torch
 from maskwalk import __version__
 from maskwalk.decoding import Decoded, decode
 from maskwalk.denoisers.protocol import Denoiser
-from maskwalk.denoisers.table import build_denoiser, denoiser_notes
+from maskwalk.denoisers.table import build_denoiser, denoiser_notes, fingerprint, settle
 from maskwalk.draws import Streams, preset
 from maskwalk.errors import MaskwalkError, unknown, whole
 from maskwalk.graphs import GRAPHS
@@ -60,14 +61,13 @@ class Cell:
 
     @classmethod
     def checked(cls, **given: Any) -> "Cell":
-        """A cell from user input: specs made canonical, numbers validated."""
-        for field, table in (
-            ("graph", GRAPHS),
-            ("walk", WALKS),
-            ("task", TASKS),
-            ("sampler", SAMPLERS),
-        ):
-            given[field] = table.canonical(given[field])
+        """A cell from user input: specs made canonical, numbers validated.
+
+        A trained denoiser brings its graph, walk, length and graph seed.
+        """
+        given |= settle(given.get("denoiser", "oracle"), given)
+        given["task"] = TASKS.canonical(given["task"])
+        given["sampler"] = SAMPLERS.canonical(given["sampler"])
         SAMPLERS.build(given["sampler"])
         preset(given.get("preset", "exact"))
         whole("length", given["length"], 2, 65_535)
@@ -82,7 +82,8 @@ class Cell:
     @property
     def key(self) -> str:
         """A name for this combination, the same wherever it is computed."""
-        text = json.dumps({"schema": SCHEMA, **asdict(self)}, sort_keys=True)
+        about = {"schema": SCHEMA, "weights": fingerprint(self.denoiser), **asdict(self)}
+        text = json.dumps(about, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -202,41 +203,44 @@ SHARED = (
     "denoisers",
     "presets",
 )
-PER_GRAPH = ("title", "graph", "graph_seed", "walk", *SHARED)
+DEFAULTS = {"denoisers": ["oracle"], "presets": ["exact"], "tasks": ["unconditional()"]}
+PER_GRAPH = ("title", "zoo", "graph", "graph_seed", "walk", *SHARED)
 
 
 def _cells(text: dict[str, Any], path: str) -> Iterator[tuple[Cell, str]]:
     """The product of everything named, graph by graph; a graph's own settings win."""
-    defaults = {
-        "length": 24,
-        "denoisers": ["oracle"],
-        "presets": ["exact"],
-        "tasks": ["unconditional()"],
-    }
-    for key in text:
-        if key not in ("name", "graphs", *SHARED):
-            raise unknown(f"setting in {path}:", key, ("name", "graphs", *SHARED))
+    _known(text, ("name", "graphs", *SHARED), f"setting in {path}:")
     for row in text.get("graphs", []):
-        for key in row:
-            if key not in PER_GRAPH:
-                raise unknown(f"setting of a graph in {path}:", key, PER_GRAPH)
-        every = defaults | {k: v for k, v in text.items() if k in SHARED} | row
-        for need in ("graph", "walk", "samplers"):
-            if need not in every:
-                raise MaskwalkError(f"A graph in {path} has no {need}.")
-        fixed = {k: every[k] for k in ("length", "count", "per_prompt", "seed") if k in every}
-        fixed |= {
-            "graph": every["graph"],
-            "walk": every["walk"],
-            "graph_seed": every.get("graph_seed", 0),
-        }
+        _known(row, PER_GRAPH, f"setting of a graph in {path}:")
+        every = DEFAULTS | {k: v for k, v in text.items() if k in SHARED} | row
+        model = f"zoo:{every['zoo']}" if "zoo" in every else None
+        place = settle(model, every) if model else every
+        for need in ("graph", "walk"):
+            if need not in place:
+                raise MaskwalkError(f"A graph in {path} has no {need} (nor a zoo model).")
+        if "samplers" not in every:
+            raise MaskwalkError(f"A graph in {path} has no samplers.")
+        fixed = {k: every[k] for k in ("count", "per_prompt", "seed") if k in every}
+        fixed |= {k: place[k] for k in ("graph", "graph_seed", "walk", "length") if k in place}
         if "metrics" in every:
             fixed["metrics"] = tuple(every["metrics"])
-        for task in every["tasks"]:
+        for task, denoiser, mode, sampler in product(
+            every["tasks"], every["denoisers"], every["presets"], every["samplers"]
+        ):
             own = task if isinstance(task, dict) else {"task": task}
-            for denoiser in every["denoisers"]:
-                for mode in every["presets"]:
-                    for sampler in every["samplers"]:
-                        choice = {"sampler": sampler, "denoiser": denoiser, "preset": mode}
-                        cell = Cell.checked(**{**fixed, **own, **choice})
-                        yield cell, str(every.get("title", cell.graph))
+            _known(own, ("task", "count", "per_prompt"), f"setting of a task in {path}:")
+            if denoiser == "zoo":
+                if model is None:
+                    raise MaskwalkError(
+                        f'A graph in {path} has denoiser "zoo" but no zoo = "NAME".'
+                    )
+                denoiser = model
+            choice = {"sampler": sampler, "denoiser": denoiser, "preset": mode}
+            cell = Cell.checked(**{**fixed, **own, **choice})
+            yield cell, str(every.get("title", every.get("zoo", cell.graph)))
+
+
+def _known(given: dict[str, Any], known: tuple[str, ...], what: str) -> None:
+    for key in given:
+        if key not in known:
+            raise unknown(what, key, known)

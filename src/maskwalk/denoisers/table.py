@@ -1,11 +1,33 @@
-"""How the name of a denoiser becomes one: `oracle`, or a spec registered from outside."""
+"""How the name of a denoiser becomes one.
 
+oracle              exact conditionals of the walk law
+zoo:st_er_deg7      a shipped model; it brings its graph, walk law, length and graph seed
+runs/mine           a directory that `maskwalk train` wrote; likewise
+name(key=value)     anything registered from outside with @DENOISERS.register
+"""
+
+import hashlib
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from maskwalk.denoisers.pretrained import load_pretrained, read_json, zoo_manifest
 from maskwalk.denoisers.protocol import Denoiser
+from maskwalk.errors import MaskwalkError, unknown
+from maskwalk.graphs import GRAPHS
 from maskwalk.oracles import oracle_for
 from maskwalk.specs import Registry
-from maskwalk.walks import WalkLaw
+from maskwalk.walks import WALKS, WalkLaw
 
 DENOISERS: Registry[Denoiser] = Registry("denoiser", context=("law", "device"))
+ZOO = "zoo:"
+# What a walk law is made of, and what is taken where nothing is said.
+PLACE: dict[str, Any] = {
+    "graph": "st_er(nodes=500, p=0.01)",
+    "graph_seed": 0,
+    "walk": "lazy(stay=0.125)",
+    "length": 24,
+}
 
 
 @DENOISERS.register("oracle")
@@ -14,9 +36,67 @@ def oracle(law: WalkLaw) -> Denoiser:
     return oracle_for(law)
 
 
+def is_trained(name: str) -> bool:
+    """Whether the name stands for a trained model rather than a registered denoiser."""
+    return name.startswith(ZOO) or Path(name).is_dir()
+
+
+def trained_on(name: str) -> dict[str, Any]:
+    """What a trained model says of itself: graph, walk, length, seeds, scores."""
+    if not name.startswith(ZOO):
+        described = read_json(Path(name) / "model.json", "maskwalk-model/1", "a maskwalk model")
+        return dict(described["about"])
+    models = zoo_manifest()
+    if name.removeprefix(ZOO) not in models:
+        raise unknown("zoo model", name.removeprefix(ZOO), models)
+    return models[name.removeprefix(ZOO)]
+
+
+def settle(name: str, given: dict[str, Any]) -> dict[str, Any]:
+    """Graph, graph seed, walk and length: from the model, from what is given, or the defaults.
+
+    A trained model knows only its own walks, so a setting that contradicts it is an error.
+    """
+    canonical = {"graph": GRAPHS.canonical, "walk": WALKS.canonical}
+    settled = {}
+    known = trained_on(name) if is_trained(name) else {}
+    for key, default in PLACE.items():
+        value = given.get(key)
+        value = known.get(key, default) if value is None else value
+        settled[key] = canonical[key](value) if key in canonical else value
+        if key in known and settled[key] != known[key]:
+            raise MaskwalkError(
+                f"{name} was trained with {key} {known[key]}, not {settled[key]}; leave "
+                f"{key} out, or choose another denoiser."
+            )
+    return settled
+
+
 def build_denoiser(name: str, law: WalkLaw, device: str = "cpu") -> Denoiser:
     """The denoiser a name stands for, for walks of `law`."""
-    return DENOISERS.build(name, law=law, device=device)
+    if not is_trained(name):
+        return DENOISERS.build(name, law=law, device=device)
+    denoiser = load_pretrained(name).denoiser(device=device)
+    if denoiser.vocab_size != law.vocab_size:
+        raise MaskwalkError(
+            f"{name} knows {denoiser.vocab_size} tokens; the walks have {law.vocab_size} nodes."
+        )
+    return denoiser
+
+
+def fingerprint(name: str) -> str | None:
+    """What tells two models of one name apart: the hash of a trained model's weights."""
+    if name.startswith(ZOO):
+        return str(trained_on(name)["sha256"])
+    if is_trained(name):
+        file = Path(name) / "model.safetensors"
+        return _digest(file, file.stat().st_mtime_ns) if file.exists() else None
+    return None
+
+
+@lru_cache(maxsize=16)
+def _digest(file: Path, changed: int) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def denoiser_notes(denoiser: Denoiser) -> tuple[str, ...]:

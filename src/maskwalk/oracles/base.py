@@ -7,6 +7,8 @@ becomes p(x | past) + ε, and ε goes to zero. What remains in the limit are the
 fewest impossible steps, each weighted by the product of its possible ones.
 """
 
+from abc import ABC, abstractmethod
+
 import torch
 from jaxtyping import Bool, Float, Int
 from scipy.sparse import csr_array
@@ -23,7 +25,7 @@ TOO_SMALL = (
 )
 
 
-class Oracle:
+class Oracle(ABC):
     """A `Denoiser` that knows the law."""
 
     grid = 1e-9
@@ -31,6 +33,12 @@ class Oracle:
     def __init__(self, law: WalkLaw) -> None:
         self.vocab_size = self.mask_id = law.vocab_size
         self.length, self.order = law.length, law.order
+
+    @abstractmethod
+    def __call__(
+        self, tokens: Int[Tensor, "batch length"], at: Bool[Tensor, "batch length"] | None = None
+    ) -> Float[Tensor, "rows vocab"]:
+        """Exact log-marginals of the masked positions named by `at`, packed."""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -77,9 +85,14 @@ class Sparse:
             index = (rows.numpy(), columns.numpy())
             self._scipy = csr_array((values.numpy(), index), shape=shape)
         else:
+            order = (rows * shape[1] + columns).argsort()
             self._torch = torch.sparse_coo_tensor(
-                torch.stack([rows, columns]), values, shape, check_invariants=True
-            ).coalesce()
+                torch.stack([rows, columns])[:, order],
+                values[order],
+                shape,
+                check_invariants=True,
+                is_coalesced=True,
+            )
 
     def __matmul__(self, dense: Float[Tensor, "rows batch"]) -> Float[Tensor, "after batch"]:
         if dense.device.type == "cpu":

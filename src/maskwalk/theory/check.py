@@ -4,7 +4,6 @@ Both are computed from the law of the policy objects that `decode` runs (maskwal
 broken in every way with equal weight: no simulation, so the only error is float64 rounding.
 """
 
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -47,28 +46,23 @@ def blank(law: WalkLaw) -> Int[Tensor, " length"]:
     return torch.full((law.length,), law.vocab_size)
 
 
-def bridges(law: WalkLaw) -> list[Int[Tensor, " length"]]:
-    """A canvas for every pair of endpoints that a walk joins."""
-    ends = torch.unique(law.support()[0][:, [0, -1]], dim=0)
+def distance(policy: UnmaskingPolicy, law: WalkLaw, oracle: Denoiser | None = None) -> float:
+    """Total variation of the policy's law, from a blank canvas, to the true one."""
+    made = sampler_law(policy, oracle or oracle_for(law), blank(law))
+    return total_variation(made, bridge_law(law, blank(law), law.vocab_size))
+
+
+def bridged_distance(policy: UnmaskingPolicy, law: WalkLaw) -> float:
+    """The same with both endpoints given, summed over all pairs that a walk joins."""
+    walks, log_probs = law.support()
+    ends, pair = torch.unique(walks[:, [0, -1]], dim=0, return_inverse=True)
     canvases = blank(law).repeat(len(ends), 1)
     canvases[:, [0, -1]] = ends
-    return list(canvases)
-
-
-def distance(
-    policy: UnmaskingPolicy,
-    law: WalkLaw,
-    canvases: Iterable[Int[Tensor, " length"]],
-    oracle: Denoiser | None = None,
-) -> float:
-    """The largest total variation, over the canvases, of the policy's law to the true one."""
-    oracle = oracle or oracle_for(law)
-    return max(
-        total_variation(
-            sampler_law(policy, oracle, tokens), bridge_law(law, tokens, law.vocab_size)
-        )
-        for tokens in canvases
-    )
+    # All pairs at once, equally likely: their walks differ, so the distances add up.
+    probs = log_probs.exp()
+    total = torch.zeros(len(ends), dtype=torch.float64).index_add(0, pair, probs)
+    truth = walks, probs / total[pair] / len(ends)
+    return len(ends) * total_variation(sampler_law(policy, oracle_for(law), canvases), truth)
 
 
 def coherence(policy: UnmaskingPolicy, law: WalkLaw, ties: str = "uniform") -> float:

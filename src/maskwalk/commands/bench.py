@@ -1,0 +1,43 @@
+"""`maskwalk bench`: an experiment file into records."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from maskwalk.commands import common
+from maskwalk.commands.common import bring_in, check_device, err, out
+
+
+def bench(
+    experiment: Annotated[Path, typer.Argument(help="A TOML file; see experiments/.")],
+    to: Annotated[Path, typer.Option("--out", help="Directory for records.jsonl.")],
+    workers: Annotated[int, typer.Option(help="Processes; the numbers do not depend on it.")] = 1,
+    device: common.Device = "cpu",
+    include: common.Include = None,
+) -> None:
+    """Run an experiment: graphs × tasks × samplers × denoisers, resumable at any moment.
+
+    Killed, or out of disk? The same command goes on where it stopped.
+
+    Example: maskwalk bench experiments/quickstart.toml --out runs/mine --workers 2
+    """
+    from maskwalk.engine import Run
+    from maskwalk.experiment import Experiment
+    from maskwalk.records import read_records
+    from maskwalk.report.terminal import terminal_table
+
+    includes = bring_in(include)
+    run = Run(Experiment.load(experiment), to, workers, check_device(device), includes)
+    text = TextColumn("{task.description}")
+    with Progress(
+        text, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=err
+    ) as progress:
+        bar = progress.add_task("starting", total=run.total)
+        for record in run:
+            progress.update(bar, completed=run.done, description=f"{record['sampler']:<32.32}")
+        progress.update(bar, completed=run.done, description="done")
+    keys = {cell.key for cell in run.experiment.cells}
+    out.print(terminal_table([r for r in read_records(to) if r["key"] in keys]))
+    out.print(f"Records: {to / 'records.jsonl'}\nNext: maskwalk report {to}", soft_wrap=True)

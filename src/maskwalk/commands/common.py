@@ -1,0 +1,61 @@
+"""What the commands share: where they print, and options that mean the same everywhere."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from maskwalk.errors import MaskwalkError
+from maskwalk.include import include
+
+out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
+
+Graph = Annotated[
+    str | None, typer.Option(help="The graph, as a spec.", show_default="st_er(nodes=500, p=0.01)")
+]
+Walk = Annotated[
+    str | None, typer.Option(help="The law of walks on it.", show_default="lazy(stay=0.125)")
+]
+Length = Annotated[int | None, typer.Option(help="Tokens in a walk.", show_default="24")]
+GraphSeed = Annotated[int | None, typer.Option(help="Seed of the graph.", show_default="0")]
+Denoiser = Annotated[
+    str, typer.Option(help="oracle, zoo:NAME (brings its graph and walk), or a trained directory.")
+]
+Task = Annotated[str, typer.Option(help="unconditional, endpoints or bottleneck.")]
+Preset = Annotated[str, typer.Option(help="exact, or as_published (bfloat16 draws, index ties).")]
+Count = Annotated[int, typer.Option(help="Sequences, or prompts if conditional.")]
+PerPrompt = Annotated[int, typer.Option(help="Samples for each prompt.")]
+Seed = Annotated[int, typer.Option(help="Seed of prompts and draws.")]
+Device = Annotated[str, typer.Option(help="cpu, or cuda.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable, on stdout.")]
+Include = Annotated[
+    list[str] | None,
+    typer.Option("--include", help="A Python file that registers your own samplers, graphs, …"),
+]
+
+
+def bring_in(paths: list[str] | None) -> list[str]:
+    """Runs the user's own files; returns their paths."""
+    for path in paths or []:
+        include(path)
+    return list(paths or [])
+
+
+def check_device(device: str) -> str:
+    """The device if this machine has it, or a sentence."""
+    import torch
+
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise MaskwalkError(f"There is no CUDA device here for --device {device}; use cpu.")
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError):
+        raise MaskwalkError(f"--device {device} is not usable here; use cpu or cuda.") from None
+    return device
+
+
+def say_written(path: Path, word: str = "Wrote") -> None:
+    """One line, never folded, so that it can be copied."""
+    out.print(f"{word} {path}", soft_wrap=True)

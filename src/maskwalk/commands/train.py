@@ -1,0 +1,53 @@
+"""`maskwalk train`: a model of your own on a graph's walks."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from maskwalk.commands import common
+from maskwalk.commands.common import check_device, out, say_written
+
+
+def train(
+    to: Annotated[Path, typer.Option("--out", help="Directory for the model and checkpoints.")],
+    graph: common.Graph = None,
+    walk: common.Walk = None,
+    length: common.Length = None,
+    graph_seed: common.GraphSeed = None,
+    walks: Annotated[int, typer.Option(help="Training walks.")] = 100_000,
+    steps: Annotated[int, typer.Option(help="Optimiser steps.")] = 50_000,
+    batch: Annotated[int, typer.Option(help="Walks a step.")] = 256,
+    lr: Annotated[float, typer.Option(help="Peak learning rate.")] = 3e-4,
+    dropout: Annotated[float, typer.Option(help="On the residual branches.")] = 0.1,
+    hidden: Annotated[int, typer.Option(help="Width of the network.")] = 256,
+    blocks: Annotated[int, typer.Option(help="Transformer blocks.")] = 4,
+    heads: Annotated[int, typer.Option(help="Attention heads.")] = 4,
+    every: Annotated[int, typer.Option(help="Steps between checkpoints.")] = 2_000,
+    seed: Annotated[int, typer.Option(help="Seed of weights, walks and noise.")] = 0,
+    device: common.Device = "cpu",
+    devices: Annotated[int, typer.Option(help="Processes that train together.")] = 1,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on from the last checkpoint.")
+    ] = False,
+) -> None:
+    """Train the paper's masked diffusion model on the walks of a graph.
+
+    The defaults are the paper's. On two CPU cores, in about three minutes:
+
+    maskwalk train --graph 'st_er(nodes=30, p=0.1)' --hidden 128 --blocks 2 --steps 2000 --lr 0.003
+    --dropout 0 --out runs/small
+
+    Then: maskwalk sample --denoiser runs/small --sampler 'entropy(block=1)'
+    """
+    from maskwalk.fitting import Plan, fit
+    from maskwalk.training.distributed import launch
+    from maskwalk.training.settings import Settings
+
+    plan = Plan.checked(
+        graph, walk, length, graph_seed, walks, dropout, hidden, blocks, heads, seed
+    )
+    settings = Settings(steps=steps, batch=batch, lr=lr, every=min(every, steps))
+    launch(fit, devices, plan, settings, to, check_device(device), resume)
+    say_written(to / "model.safetensors")
+    out.print(f"Next: maskwalk sample --denoiser {to} --sampler 'entropy(block=1)'", soft_wrap=True)

@@ -1,0 +1,33 @@
+"""`maskwalk zoo`: the shipped models."""
+
+import json
+
+from rich.table import Table
+
+from maskwalk.commands.common import AsJson, out
+
+
+def zoo(as_json: AsJson = False) -> None:
+    """The shipped models: what each was trained on, and how near it came to the floor.
+
+    Use one anywhere a denoiser is named: maskwalk sample --denoiser zoo:st_er_deg7
+    """
+    from maskwalk.denoisers.pretrained import zoo_manifest
+
+    models = zoo_manifest()
+    if as_json:
+        print(json.dumps(models))
+        return
+    if not models:
+        out.print("The zoo is empty here; maskwalk train makes a model of your own.")
+        return
+    table = Table(show_edge=False, pad_edge=False)
+    for name in ("model", "graph and walk"):
+        table.add_column(name, overflow="fold")
+    for name in ("bound", "floor"):
+        table.add_column(name, justify="right")
+    for name, about in models.items():
+        place = f"{about['graph']}\n{about['walk']}"
+        table.add_row(f"zoo:{name}", place, f"{about['bound']:.3f}", f"{about['floor']:.3f}")
+    out.print(table)
+    out.print("Bound: held-out nats a token (evidence bound). Floor: a perfect denoiser's.")

@@ -1,0 +1,104 @@
+"""Training a model for a walk law: its walks, the network's shape, and validation by sampling.
+
+The layer between the trainer, which knows nothing of sampling, and the command line.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from maskwalk.decoding import decode
+from maskwalk.denoisers.network import NetworkDenoiser
+from maskwalk.denoisers.table import settle
+from maskwalk.denoisers.weights import DDiTConfig
+from maskwalk.draws import Streams
+from maskwalk.errors import whole
+from maskwalk.graphs import GRAPHS
+from maskwalk.samplers import Entropy
+from maskwalk.training.loop import Validate, train
+from maskwalk.training.settings import Job, Settings
+from maskwalk.training.zoo import floor
+from maskwalk.walks import WALKS, WalkLaw
+
+HELD = 1_000
+VALIDATION = 128  # walks sampled at every checkpoint
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to train: a law (as canonical specs), how many of its walks, and a network."""
+
+    place: dict[str, Any]
+    walks: int
+    dropout: float
+    config: DDiTConfig
+    seed: int
+
+    @classmethod
+    def checked(
+        cls,
+        graph: str | None,
+        walk: str | None,
+        length: int | None,
+        graph_seed: int | None,
+        walks: int,
+        dropout: float,
+        hidden: int,
+        blocks: int,
+        heads: int,
+        seed: int,
+    ) -> "Plan":
+        """A plan from user input; the law is built once, so its mistakes are found here."""
+        given = {"graph": graph, "walk": walk, "length": length, "graph_seed": graph_seed}
+        place = settle("oracle", given)
+        law = _law(place)
+        whole("walks", walks, 1)
+        whole("seed", seed, 0, 2**63 - 1)
+        config = DDiTConfig(law.vocab_size, law.length, hidden=hidden, blocks=blocks, heads=heads)
+        return cls(place, walks, dropout, config, seed)
+
+
+def _law(place: dict[str, Any]) -> WalkLaw:
+    graph = GRAPHS.build(place["graph"], seed=place["graph_seed"])
+    return WALKS.build(place["walk"], graph=graph, length=place["length"])
+
+
+def fit(plan: Plan, settings: Settings, out: Path, device: str, resume: bool) -> None:
+    """Trains the plan's model into `out` (in every process, where several train together)."""
+    law = _law(plan.place)
+    bottom, error = floor(law)
+    job = Job(
+        Path(out).name or "model",
+        law.sample(plan.walks, seed=plan.seed + 1),
+        plan.seed,
+        plan.dropout,
+        law.sample(HELD, seed=plan.seed + 1, first=1_000_000_000),
+        bottom,
+    )
+    about = [{**plan.place, "walk_seed": plan.seed + 1, "floor_se": error}]
+    validate = coherence_on({job.name: law})
+    train(
+        plan.config,
+        [job],
+        settings,
+        out,
+        device=device,
+        resume=resume,
+        validate=validate,
+        about=about,
+    )
+
+
+def coherence_on(laws: dict[str, WalkLaw], count: int = VALIDATION) -> Validate:
+    """Validation: unconditional coherence of greedy entropy, one at a time, exact draws."""
+
+    def validate(name: str, denoiser: NetworkDenoiser) -> dict[str, float]:
+        law = laws[name]
+        blank = torch.full((count, law.length), denoiser.mask_id, device=denoiser.device)
+        ids = torch.arange(count, device=denoiser.device)
+        walks = decode(Entropy(), denoiser, blank, streams=Streams(0, ids)).tokens.cpu()
+        return {"coherence": float(law.valid(walks).all(1).double().mean())}
+
+    return validate

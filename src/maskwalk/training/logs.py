@@ -1,0 +1,110 @@
+"""What a run says while it runs: a live line, a file of numbers, TensorBoard and W&B if they are
+installed (W&B only where it is set up: WANDB_API_KEY or WANDB_MODE in the environment).
+"""
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from maskwalk.training.settings import Job
+
+
+class Log:
+    """Writes `progress.jsonl` in the run's directory and keeps the line on the screen current."""
+
+    def __init__(
+        self, out: Path, jobs: list[Job], steps: int, done: int, live: bool, about: dict[str, Any]
+    ) -> None:
+        self.path, self.jobs, self.steps = out / "progress.jsonl", jobs, steps
+        self.begun, self.first = time.monotonic(), done
+        self.shown: dict[str, float] = {}
+        out.mkdir(parents=True, exist_ok=True)
+        kept = []
+        if self.path.exists():
+            kept = [line for line in self.path.read_text().splitlines() if _step(line) <= done]
+        self.path.write_text("".join(f"{line}\n" for line in kept))
+        self.live = live and sys.stderr.isatty()
+        self.plain = live and not self.live
+        self.board = _tensorboard(out)
+        self.wandb = _wandb(out, about)
+
+    def losses(self, done: int, losses: list[float]) -> None:
+        """The mean losses since the last call."""
+        self.write(done, {f"loss/{j.name}": v for j, v in zip(self.jobs, losses)}, file=False)
+        self.shown["loss"] = sum(losses) / len(losses)
+        floors = [j.floor for j in self.jobs if j.floor is not None]
+        if floors:
+            self.shown["floor"] = sum(floors) / len(floors)
+        if self.live:
+            sys.stderr.write(f"\r\033[K{self.line(done)}")
+            sys.stderr.flush()
+
+    def line(self, done: int) -> str:
+        """step, loss, floor, what validation said, steps a second, time left."""
+        spent = max(time.monotonic() - self.begun, 1e-9)
+        rate = (done - self.first) / spent
+        left = (self.steps - done) / rate if rate > 0 else float("nan")
+        numbers = "  ".join(f"{name} {value:.4f}" for name, value in self.shown.items())
+        clock = f"{int(left // 60)}:{int(left % 60):02d}" if left == left else "–"
+        return f"step {done:,}/{self.steps:,}  {numbers}  {rate:.1f} steps/s  {clock} left"
+
+    def checkpoint(self, done: int, losses: list[float], metrics: list[dict[str, float]]) -> None:
+        """What validation found at a checkpoint, one dictionary a model."""
+        values = {f"loss/{job.name}": loss for job, loss in zip(self.jobs, losses)}
+        for job, found in zip(self.jobs, metrics):
+            values |= {f"{name}/{job.name}": value for name, value in found.items()}
+        self.write(done, values)
+        for name in {name for found in metrics for name in found}:
+            each = [found[name] for found in metrics if name in found]
+            self.shown[name] = sum(each) / len(each)
+        if self.live or self.plain:
+            sys.stderr.write(("\r\033[K" if self.live else "") + self.line(done) + "\n")
+            sys.stderr.flush()
+
+    def write(self, done: int, values: dict[str, float], file: bool = True) -> None:
+        """One row of numbers to every place that keeps them."""
+        if file:
+            with self.path.open("a") as lines:
+                lines.write(json.dumps({"step": done, **values}) + "\n")
+        if self.board is not None:
+            for name, value in values.items():
+                self.board.add_scalar(name, value, done)
+        if self.wandb is not None:
+            self.wandb.log(values, step=done)
+
+    def close(self) -> None:
+        """Ends the line and closes the writers."""
+        if self.live:
+            sys.stderr.write("\n")
+        if self.board is not None:
+            self.board.close()
+        if self.wandb is not None:
+            self.wandb.finish()
+
+
+def _step(line: str) -> float:
+    try:
+        return float(json.loads(line)["step"])
+    except (ValueError, KeyError, TypeError):
+        return float("inf")  # a line cut short by a kill
+
+
+def _tensorboard(out: Path) -> Any:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        return None
+    return SummaryWriter(str(out / "tensorboard"))  # type: ignore[no-untyped-call]
+
+
+def _wandb(out: Path, about: dict[str, Any]) -> Any:
+    if not {"WANDB_API_KEY", "WANDB_MODE"} & set(os.environ):
+        return None
+    try:
+        import wandb
+    except ImportError:
+        return None
+    return wandb.init(project="maskwalk", dir=str(out), config=about, resume="allow")

@@ -1,0 +1,209 @@
+"""The training loop: steps, and every so often a checkpoint and a look at how good the models are.
+
+Validation comes in as a callback, so nothing here knows about sampling: `validate(name, denoiser)`
+returns named numbers, of which `coherence` decides which weights are kept as best. The bound on
+held-out walks, beside the floor of a perfect denoiser, is computed here.
+
+    OUT/model.safetensors, model.json    the averaged weights at the end (in OUT/NAME for several)
+    OUT/best/                            those of the best validation so far
+    OUT/checkpoint-STEP/                 everything `resume` needs
+    OUT/progress.jsonl                   the numbers, one line a checkpoint
+"""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from maskwalk.denoisers.network import NetworkDenoiser
+from maskwalk.denoisers.pretrained import Pretrained, save_pretrained
+from maskwalk.denoisers.weights import DDiTConfig
+from maskwalk.errors import MaskwalkError
+from maskwalk.training.checkpoints import (
+    checkpoints,
+    identity,
+    load_checkpoint,
+    save_checkpoint,
+)
+from maskwalk.training.distributed import Group
+from maskwalk.training.logs import Log
+from maskwalk.training.objective import bound
+from maskwalk.training.settings import Job, Settings
+from maskwalk.training.step import Stepper
+
+Validate = Callable[[str, NetworkDenoiser], dict[str, float]]
+
+
+class Judge:
+    """Looks at the averaged weights of every model of a run."""
+
+    def __init__(self, stepper: Stepper, jobs: list[Job], validate: Validate | None) -> None:
+        self.stepper, self.jobs, self.validate = stepper, jobs, validate
+        self.denoiser: NetworkDenoiser | None = None
+        held = [job.held for job in jobs if job.held is not None]
+        self.held: Tensor | None = None
+        if len(held) == len(jobs):
+            count = min(len(walks) for walks in held)
+            self.held = torch.stack([walks[:count] for walks in held]).to(stepper.device)
+
+    def bounds(self) -> list[dict[str, float]]:
+        """The bound on the held-out walks, its standard error, and the floor where it is known."""
+        if self.held is None:
+            return [{} for _ in self.jobs]
+        config, layout = self.stepper.config, self.stepper.layout
+        narrow = torch.float16 if self.held.is_cuda else torch.float32
+        matrices, singles = layout.parts(self.stepper.averages())
+        weights = layout.grouped(matrices.to(narrow), singles)
+        nats = bound(config, weights, self.held, self.stepper.angles)
+        error = nats.std(1) / nats.shape[1] ** 0.5 if nats.shape[1] > 1 else torch.zeros(len(nats))
+        result = []
+        for job, value, se in zip(self.jobs, nats.mean(1).tolist(), error.tolist()):
+            floor = {} if job.floor is None else {"floor": job.floor}
+            result.append({"bound": value, "bound_se": se, **floor})
+        return result
+
+    def __call__(self) -> list[dict[str, float]]:
+        """Everything known about each model now."""
+        found = self.bounds()
+        if self.validate is None:
+            return found
+        for job, numbers, weights in zip(self.jobs, found, self.stepper.averages()):
+            if self.denoiser is None:
+                self.denoiser = NetworkDenoiser(
+                    self.stepper.config, weights, device=self.stepper.device
+                )
+            self.denoiser.load(weights)
+            numbers |= self.validate(job.name, self.denoiser)
+        return found
+
+
+def train(
+    config: DDiTConfig,
+    jobs: list[Job],
+    settings: Settings,
+    out: str | Path,
+    *,
+    device: str = "cpu",
+    resume: bool = False,
+    validate: Validate | None = None,
+    live: bool = True,
+    about: list[dict[str, Any]] | None = None,
+) -> list[Pretrained]:
+    """Trains all jobs together; returns (and writes) their averaged weights.
+
+    `about` is what each model's file should say of it (graph, walk, …). Under `torchrun` every
+    process calls this with the same arguments, and the first one writes.
+    """
+    _check(config, jobs)
+    out, about = Path(out), about or [{} for _ in jobs]
+    with Group(device) as group:
+        run = identity(config, jobs, settings, group.world)
+        if not resume and checkpoints(out):
+            raise MaskwalkError(
+                f"{out} already holds a run; continue it with --resume, or choose another directory."
+            )
+        kept = load_checkpoint(out, run) if resume else None
+        stepper = Stepper(config, jobs, settings, group.device, group.rank, group.world)
+        progress: dict[str, Any] = {"seconds": 0.0, "best": {}}
+        if kept is not None:
+            stepper.load(kept[1], kept[0])
+            progress = kept[2]
+        group.wait()
+        log = Log(out, jobs, settings.steps, stepper.done, live, run) if group.first else None
+        judge = Judge(stepper, jobs, validate if group.first else None)
+        found: list[dict[str, float]] = [{} for _ in jobs]
+        while stepper.done < settings.steps:
+            begun = time.monotonic()
+            goal = min(settings.steps, (stepper.done // settings.every + 1) * settings.every)
+            losses = _advance(stepper, goal, log)
+            progress["seconds"] += time.monotonic() - begun
+            if log is not None:
+                found = judge()
+                log.checkpoint(stepper.done, losses, found)
+                _keep_best(stepper, jobs, found, progress, out, about)
+                save_checkpoint(out, run, stepper.done, stepper.tensors(), progress)
+        if log is not None:
+            log.close()
+        found = found if any(found) or log is None else judge()
+        return _finish(stepper, jobs, settings, found, progress, out, about, group.first)
+
+
+def _check(config: DDiTConfig, jobs: list[Job]) -> None:
+    for job in jobs:
+        low, high = int(job.walks.min()), int(job.walks.max())
+        if low < 0 or high >= config.vocab_size:
+            raise MaskwalkError(
+                f"The walks of {job.name!r} hold tokens {low} to {high}; the network's vocabulary "
+                f"is 0 to {config.vocab_size - 1}."
+            )
+
+
+def _advance(stepper: Stepper, goal: int, log: Log | None) -> list[float]:
+    """Steps up to `goal`, showing the loss about once a second; the mean losses on the way."""
+    total = torch.zeros(stepper.ring.shape[1], dtype=torch.float64)
+    start, chunk = stepper.done, 1
+    while stepper.done < goal:
+        begun = time.monotonic()
+        now = min(chunk, goal - stepper.done)
+        losses = stepper.advance(now).to("cpu", torch.float64)
+        if not bool(losses.isfinite().all()):
+            raise MaskwalkError(
+                f"The loss is not finite near step {stepper.done}; lower the learning rate."
+            )
+        total += losses.sum(0)
+        chunk = max(1, int(now / max(time.monotonic() - begun, 1e-3)))
+        if log is not None:
+            log.losses(stepper.done, losses.mean(0).tolist())
+    return (total / max(stepper.done - start, 1)).tolist()
+
+
+def _model(stepper: Stepper, index: int, about: dict[str, Any]) -> Pretrained:
+    return Pretrained(stepper.config, stepper.averages()[index].cpu(), about)
+
+
+def _place(out: Path, jobs: list[Job], index: int) -> Path:
+    return out if len(jobs) == 1 else out / jobs[index].name
+
+
+def _keep_best(
+    stepper: Stepper,
+    jobs: list[Job],
+    found: list[dict[str, float]],
+    progress: dict[str, Any],
+    out: Path,
+    about: list[dict[str, Any]],
+) -> None:
+    for index, (job, numbers) in enumerate(zip(jobs, found)):
+        best = progress["best"].get(job.name)
+        if "coherence" in numbers and (best is None or numbers["coherence"] > best["coherence"]):
+            progress["best"][job.name] = {"step": stepper.done, **numbers}
+            kept = {**about[index], "step": stepper.done, **numbers}
+            save_pretrained(_model(stepper, index, kept), _place(out, jobs, index) / "best")
+
+
+def _finish(
+    stepper: Stepper,
+    jobs: list[Job],
+    settings: Settings,
+    found: list[dict[str, float]],
+    progress: dict[str, Any],
+    out: Path,
+    about: list[dict[str, Any]],
+    write: bool,
+) -> list[Pretrained]:
+    models = []
+    for index, job in enumerate(jobs):
+        known = {
+            **about[index],
+            "settings": {**settings.to_json(), "seed": job.seed, "dropout": job.dropout},
+            "walks": len(job.walks),
+            "seconds": round(progress["seconds"], 1),
+            **found[index],
+        }
+        models.append(_model(stepper, index, known))
+        if write:
+            save_pretrained(models[-1], _place(out, jobs, index))
+    return models
