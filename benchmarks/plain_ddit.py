@@ -36,9 +36,7 @@ class Embedding(nn.Module):
 class Sigma(nn.Module):
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.mlp = nn.Sequential(
-            nn.Linear(FREQUENCIES, width), nn.SiLU(), nn.Linear(width, width)
-        )
+        self.mlp = nn.Sequential(nn.Linear(FREQUENCIES, width), nn.SiLU(), nn.Linear(width, width))
 
     def forward(self, sigma: Tensor) -> Tensor:
         half = FREQUENCIES // 2
@@ -72,7 +70,9 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor, c: Tensor) -> Tensor:
         batch, length, d = x.shape
-        shift1, scale1, gate1, shift2, scale2, gate2 = self.adaLN_modulation(c)[:, None].chunk(6, -1)
+        shift1, scale1, gate1, shift2, scale2, gate2 = self.adaLN_modulation(c)[:, None].chunk(
+            6, -1
+        )
         qkv = self.attn_qkv(self.norm1(x) * (1 + scale1) + shift1)
         q, k, v = qkv.view(batch, length, 3, self.heads, -1).unbind(2)
         q, k, v = (t.transpose(1, 2) for t in (rotary(q), rotary(k), v))

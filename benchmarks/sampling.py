@@ -72,7 +72,9 @@ def main() -> None:
     ids = torch.arange(args.sequences, device=device)
     blank = torch.full((args.sequences, LENGTH), denoiser.mask_id, device=device)
     name = torch.cuda.get_device_name() if device != "cpu" else "CPU"
-    print(f"{name}, torch {torch.__version__}, {args.sequences:,} sequences, {denoiser.rows} a call")
+    print(
+        f"{name}, torch {torch.__version__}, {args.sequences:,} sequences, {denoiser.rows} a call"
+    )
     print(f"  {'sampler':20s} {'seconds':>8s} {'network':>8s} {'own work':>9s}")
     for spec in ("entropy(block=1)", "random(block=1)"):
         sampler = SAMPLERS.build(spec)

@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor
 
 from maskwalk.denoisers.protocol import Denoiser
-from maskwalk.draws import Draw, Purpose, Streams
+from maskwalk.draws import Draw, Purpose, Streams, inverse_cdf
 from maskwalk.errors import MaskwalkError
 from maskwalk.scores import score
 
@@ -72,9 +72,26 @@ class RoundStreams:
         """One token for every position in `at` (packed), from its log-marginal."""
         rows, positions = at.nonzero(as_tuple=True)
         tokens = self.drawing(log_probs, self.streams, self.round, rows, positions)
+        self.note(at, log_probs, tokens)
+        return tokens
+
+    def redraw(
+        self, log_probs: Float[Tensor, "n vocab"], at: Bool[Tensor, "batch length"]
+    ) -> Int[Tensor, " n"]:
+        """A second token in the same round, from log-probabilities that are shaped already."""
+        rows, positions = at.nonzero(as_tuple=True)
+        u = self.streams.uniform_at(Purpose.REDRAW, self.round, rows, positions)
+        return inverse_cdf(log_probs, u)
+
+    def note(
+        self,
+        at: Bool[Tensor, "batch length"],
+        log_probs: Float[Tensor, "n vocab"],
+        tokens: Int[Tensor, " n"],
+    ) -> None:
+        """Tells the trace which marginals the tokens at `at` come from (`draw` does so itself)."""
         if self.watch is not None:
             self.watch(at, log_probs, tokens)
-        return tokens
 
 
 class View:
@@ -83,6 +100,10 @@ class View:
     def __init__(self, canvas: Canvas, denoise: Denoiser, rng: RoundStreams) -> None:
         self.tokens, self.masked, self.given = canvas.tokens, canvas.masked, canvas.given
         self.round, self.mask_id = canvas.round, canvas.mask_id
+        self.grid = denoise.grid
+        # Where each position lies in the part that is worked on, and how long that part is.
+        self.span = canvas.tokens.shape[1]
+        self.place = torch.arange(self.span, device=canvas.tokens.device)
         self._denoise, self._rng = denoise, rng
         self._marginals: Tensor | None = None
 
@@ -106,7 +127,11 @@ class View:
 
     def score(self, name: str) -> Float64[Tensor, "batch length"]:
         """The named score (lower is sooner), rounded to the denoiser's grid."""
-        return self.spread(score(name, self.log_marginals, self._denoise.grid))
+        return self.lay(score(name, self.log_marginals, self.grid))
+
+    def lay(self, packed: Float[Tensor, " rows"]) -> Float64[Tensor, "batch length"]:
+        """`spread` for a score to rank by: what `stochastic` adds its noise to."""
+        return self.spread(packed)
 
     def lowest(
         self,
@@ -122,6 +147,12 @@ class View:
         return self._pick(
             self._within(torch.zeros_like(self.masked, dtype=torch.float64), None), count, "uniform"
         )
+
+    def lowest_of_all(
+        self, scores: Float64[Tensor, "batch length"], count: int | Int[Tensor, " batch"]
+    ) -> Bool[Tensor, "batch length"]:
+        """The `count` lowest finite scores of each row, masked or revealed: what to remask."""
+        return self._pick(scores, count, self._rng.ties)
 
     def lowest_of_each(
         self,
@@ -188,6 +219,10 @@ class Sampler(ABC):
     def init(self, canvas: Canvas) -> State:
         """What the sampler remembers before the first round."""
         return {}
+
+    def finished(self, canvas: Canvas) -> Bool[Tensor, " batch"]:
+        """Which rows are done: for a sampler that may still remask, not all complete ones are."""
+        return ~canvas.masked.any(1)
 
     def max_rounds(self, length: int) -> int:
         """More rounds than this on `length` positions is an endless loop, not a slow sampler."""

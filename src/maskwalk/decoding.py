@@ -2,7 +2,8 @@
 
 `decode` owns the stepping, so a sampler is thirty lines: it hands the sampler a canvas, a denoiser
 that counts its own calls (no sampler can miscount), and the round's random streams; rows leave as
-soon as they are complete, and their counts stop with them.
+soon as the sampler is done with them (complete, for all but remasking ones), and their counts stop
+with them.
 """
 
 from dataclasses import dataclass, replace
@@ -79,7 +80,7 @@ def decode(
     canvas = replace(canvas, state=sampler.init(canvas))
     rows = torch.arange(batch, device=device)
     while True:
-        open_rows = canvas.masked.any(1)
+        open_rows = ~sampler.finished(canvas)
         if not bool(open_rows.all()):
             result[rows[~open_rows]] = canvas.tokens[~open_rows]
             canvas, rows, streams = (

@@ -75,7 +75,7 @@ def estimate(
         loss = log_law - log_q
         ratio = (-loss).exp()
         found["coherence"], found["coherence_se"] = mean(ratio)
-        found["ess"] = _effective(ratio)
+        found["ess"] = len(ratio) * mean(ratio)[0] ** 2 / max(mean(ratio**2)[0], 1e-300)
         paths = torch.stack([log_law - r.log_prob.sum(1) for r in replays]).mean(0)
         mixing = torch.where(paths.isinf(), 0.0, paths - loss)
         if replays[0].split:
@@ -109,8 +109,3 @@ class _Mean:
 
 def _log_mean(logs: Float64[Tensor, "orders batch"]) -> Float64[Tensor, " batch"]:
     return logs.logsumexp(0) - log(len(logs)) if len(logs) > 1 else logs[0]
-
-
-def _effective(ratio: Float64[Tensor, " batch"]) -> float:
-    square = float((ratio**2).sum())
-    return float(ratio.sum()) ** 2 / square if square > 0 else 0.0

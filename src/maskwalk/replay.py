@@ -247,7 +247,7 @@ def check_replayable(sampler: Sampler, draw: Draw | None = None) -> None:
 
 
 def _check_walks(walks: Tensor, denoiser: Denoiser, streams: Streams) -> None:
-    if walks.numel() and not (0 <= int(walks.min()) and int(walks.max()) < denoiser.vocab_size):
+    if walks.numel() and not (int(walks.min()) >= 0 and int(walks.max()) < denoiser.vocab_size):
         raise MaskwalkError(
             f"The walks to replay hold tokens from {int(walks.min())} to {int(walks.max())}; they "
             f"must be complete, with tokens 0..{denoiser.vocab_size - 1}."

@@ -1,1 +1,1 @@
-"""The commands, one file each: parse, call, print. `cli.py` is the table of them."""
+"""Commands of the command line that fill a module of their own; `cli.py` registers them."""

@@ -56,6 +56,6 @@ def check_device(device: str) -> str:
     return device
 
 
-def say_written(path: Path, word: str = "Wrote") -> None:
+def say_written(path: Path) -> None:
     """One line, never folded, so that it can be copied."""
-    out.print(f"{word} {path}", soft_wrap=True)
+    out.print(f"Wrote {path}", soft_wrap=True)

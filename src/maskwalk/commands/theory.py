@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from maskwalk.commands.common import AsJson, out, say_written
+from maskwalk.commands.common import AsJson, err, out
 
 
 def theory(
@@ -33,6 +33,6 @@ def theory(
         out.print(table)
     if drawings is not None:
         for path in draw_dags(drawings):
-            say_written(path, "Drew")
+            err.print(f"Drew {path}", soft_wrap=True)
     if not all(check.holds for check in checks):
         raise typer.Exit(1)

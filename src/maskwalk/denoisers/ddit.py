@@ -129,7 +129,11 @@ def join(
             modulation.gate[norm - 1][:, 0] if branch is not None else None,
             factor[:, 0],
             shift[:, 0],
-            *((drop.keys, drop.threshold, drop.scale) if drop and branch is not None else (None,) * 3),
+            *(
+                (drop.keys, drop.threshold, drop.scale)
+                if drop and branch is not None
+                else (None,) * 3
+            ),
             drop.first * length * hidden if drop else 0,
             norm - 1,
             norm == len(modulation.factor) - 1,

@@ -79,7 +79,9 @@ def _join(
         tl.store(new + begin + place, value, inside)
     centred = value - tl.sum(value, 1)[:, None] * (1.0 / HIDDEN)
     inverse = tl.rsqrt(tl.sum(centred * centred, 1)[:, None] * (1.0 / HIDDEN) + 1e-5)
-    result = centred * inverse * tl.load(factor + model * factor_step + column) + tl.load(offset + model * offset_step + column)
+    result = centred * inverse * tl.load(factor + model * factor_step + column) + tl.load(
+        offset + model * offset_step + column
+    )
     tl.store(out + begin + place, result.to(out.dtype.element_ty), inside)
 
 
@@ -368,8 +370,9 @@ def gelu(z: Tensor, bias: Tensor) -> Tensor:
 def gelu_gradient(z: Tensor, bias: Tensor, d_out: Tensor) -> tuple[Tensor, Tensor]:
     """The gradient of z, and partial sums of the bias's."""
     rows, width, block = _grid(z)
-    d_z, sums = torch.empty_like(z), torch.empty(
-        len(z), PARTS, width, dtype=torch.float32, device=z.device
+    d_z, sums = (
+        torch.empty_like(z),
+        torch.empty(len(z), PARTS, width, dtype=torch.float32, device=z.device),
     )
     wrap_triton(_gelu_gradient)[(PARTS, len(z))](
         z, bias, d_out, d_z, sums, rows, bias.stride(0), WIDTH=width, BLOCK=block, PARTS=PARTS
@@ -407,7 +410,12 @@ def log_marginals(logits: Tensor, bias: Tensor, rows: Tensor, vocab: int) -> Ten
     out = logits.new_empty((len(rows), vocab), dtype=torch.float64)
     if len(rows):
         _log_marginals[(len(rows),)](
-            logits, bias, rows, out, VOCAB=vocab, PADDED=logits.shape[-1],
+            logits,
+            bias,
+            rows,
+            out,
+            VOCAB=vocab,
+            PADDED=logits.shape[-1],
             WIDTH=triton.next_power_of_2(vocab),
         )
     return out

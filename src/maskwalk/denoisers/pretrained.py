@@ -47,9 +47,7 @@ def encode(model: Pretrained, dtype: torch.dtype = torch.float32) -> bytes:
     return save({name: value[0].to(dtype).contiguous() for name, value in named.items()})
 
 
-def decode_weights(
-    data: bytes, config: DDiTConfig, source: str | Path
-) -> Float[Tensor, " size"]:
+def decode_weights(data: bytes, config: DDiTConfig, source: str | Path) -> Float[Tensor, " size"]:
     """The flat row in a safetensors file, also one of the public MDLM code."""
     try:
         tensors = load(data)
@@ -109,8 +107,9 @@ def _read(path: Path) -> bytes:
 
 def read_json(path: Path, form: str, what: str) -> dict[str, Any]:
     """A JSON object whose `format` is the one expected, or a sentence."""
+    data = _read(path)
     try:
-        value = json.loads(_read(path))
+        value = json.loads(data)
     except ValueError:
         raise MaskwalkError(f"{path} is not JSON; it may be cut short.") from None
     if not isinstance(value, dict) or value.get("format") != form:
@@ -142,7 +141,9 @@ def load_zoo(name: str, directory: Path | None = None) -> Pretrained:
     directory = zoo_directory() if directory is None else directory
     models = zoo_manifest(directory)
     if name not in models:
-        raise unknown(f"model (no directory of that name, nor in the zoo at {directory})", name, models)
+        raise unknown(
+            f"model (no directory of that name, nor in the zoo at {directory})", name, models
+        )
     entry = models[name]
     file = directory / entry["file"]
     packed = _read(file)

@@ -137,7 +137,15 @@ def short_attention(qkv: Tensor, angles: Tensor, heads: int) -> Tensor:
     length, half, block, scale = _shape(qkv, heads)
     out = qkv.new_empty(len(qkv), length, qkv.shape[2] // 3)
     wrap_triton(_forward)[(len(qkv) * heads,)](
-        qkv, angles, out, scale, LENGTH=length, HEADS=heads, HALF=half, BLOCK=block, num_warps=FORWARD_WARPS
+        qkv,
+        angles,
+        out,
+        scale,
+        LENGTH=length,
+        HEADS=heads,
+        HALF=half,
+        BLOCK=block,
+        num_warps=FORWARD_WARPS,
     )
     return out
 

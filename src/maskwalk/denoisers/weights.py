@@ -206,7 +206,9 @@ class Layout:
         """Fresh weights, a pure function of each model's seed."""
         flat = torch.zeros(len(seeds), self.size)
         groups = list((self.first | self.second).values())
-        for stream, (view, group) in enumerate(zip(self.grouped(*self.parts(flat)).values(), groups)):
+        for stream, (view, group) in enumerate(
+            zip(self.grouped(*self.parts(flat)).values(), groups)
+        ):
             if group.bound < 0:
                 view.fill_(1.0)
             elif group.bound > 0:

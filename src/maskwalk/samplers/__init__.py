@@ -1,26 +1,68 @@
-"""The table of samplers: one policy a file, one line here.
+"""The table of samplers: one rule a file, one line here.
 
 A new sampler is a class with `@SAMPLERS.register("name")` in a file of its own, imported below (or
 brought in with `--include my_file.py`); it then appears in `maskwalk list`, the contract test, the
 benchmark and the report.
 """
 
+from maskwalk.samplers.ancestral import Ancestral
 from maskwalk.samplers.bisection import Bisection
 from maskwalk.samplers.confidence import Confidence
+from maskwalk.samplers.constant_entropy import ConstantEntropy
+from maskwalk.samplers.corrected import Corrected
+from maskwalk.samplers.dus import Dus
 from maskwalk.samplers.entropy import Entropy
+from maskwalk.samplers.entropy_bounded import EntropyBounded
+from maskwalk.samplers.factor import Factor
+from maskwalk.samplers.first_hitting import FirstHitting
 from maskwalk.samplers.guided_bisection import GuidedBisection
+from maskwalk.samplers.halton import Halton
+from maskwalk.samplers.hierarchy import Hierarchy
+from maskwalk.samplers.klass import Klass
 from maskwalk.samplers.left_to_right import LeftToRight
+from maskwalk.samplers.local_leap import LocalLeap
+from maskwalk.samplers.low_confidence import LowConfidence
 from maskwalk.samplers.margin import Margin
+from maskwalk.samplers.p2 import P2
+from maskwalk.samplers.pc import Pc
 from maskwalk.samplers.random import Random
+from maskwalk.samplers.remdm import Remdm
+from maskwalk.samplers.semi_autoregressive import Blocks
+from maskwalk.samplers.spaced import Spaced
+from maskwalk.samplers.speculative import Speculative
+from maskwalk.samplers.stochastic import Stochastic
 from maskwalk.samplers.table import SAMPLERS
+from maskwalk.samplers.threshold import Threshold
+from maskwalk.samplers.threshold_drawn import ThresholdDrawn
 
 __all__ = [
+    "P2",
     "SAMPLERS",
+    "Ancestral",
     "Bisection",
+    "Blocks",
     "Confidence",
+    "ConstantEntropy",
+    "Corrected",
+    "Dus",
     "Entropy",
+    "EntropyBounded",
+    "Factor",
+    "FirstHitting",
     "GuidedBisection",
+    "Halton",
+    "Hierarchy",
+    "Klass",
     "LeftToRight",
+    "LocalLeap",
+    "LowConfidence",
     "Margin",
+    "Pc",
     "Random",
+    "Remdm",
+    "Spaced",
+    "Speculative",
+    "Stochastic",
+    "Threshold",
+    "ThresholdDrawn",
 ]

@@ -71,7 +71,9 @@ def launch(target: Callable[..., Any], devices: int, *args: Any) -> None:
         )
     except mp.ProcessRaisedException as problem:
         lines = str(problem).strip().splitlines()
-        raise MaskwalkError(f"A training process failed: {lines[-1] if lines else problem}") from problem
+        raise MaskwalkError(
+            f"A training process failed: {lines[-1] if lines else problem}"
+        ) from problem
 
 
 def free_port() -> int:

@@ -129,7 +129,7 @@ def loss(
     tokens, masked, times = noise.corrupt(walks, step)
     modulation = modulations(config, weights, sigma(times) if config.time_conditioning else None)
     hidden = hidden_states(config, weights, tokens, angles, modulation, noise.dropout(step))
-    nats = cross_entropy(config, *logits(config, weights, hidden), walks.view(models, -1))
+    nats = cross_entropy(config, *logits(config, weights, hidden), walks.reshape(models, -1))
     weighted = torch.where(masked, nats.view(walks.shape) / times[..., None], 0.0)
     return weighted.sum((1, 2)) / (noise.total * length)
 

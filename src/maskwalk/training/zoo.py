@@ -120,7 +120,14 @@ def train_zoo(
     entries = [{**known, **(extra or {})} for known in about]
     config = DDiTConfig(vocab_size=500, length=LENGTH)
     models = train(
-        config, batch, settings, work, device=device, resume=resume, validate=validate, about=entries
+        config,
+        batch,
+        settings,
+        work,
+        device=device,
+        resume=resume,
+        validate=validate,
+        about=entries,
     )
     result = {job.name: model for job, model in zip(batch, models)}
     save_zoo(result, out)

@@ -1,0 +1,169 @@
+"""`maskwalk diagnose`: the ledger of samplers on one law, for people and for machines."""
+
+import json
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console, Group
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+Row = dict[str, Any]
+LEGEND = (
+    "Nats a walk ± standard error. ≤: upper bound, the sampler used random numbers",
+    "(--orders tightens it). ~: unreliable, under 50 effective walks. depend. and",
+    "denois.: the two parts of the loss. worst: the round that loses most. regret:",
+    "dependence above the best fixed plan of sets with as many calls.",
+)
+
+
+def diagnose(
+    graph: Annotated[str, typer.Option(help="The graph, as a spec.")] = "st_er(nodes=500, p=0.01)",
+    walk: Annotated[str, typer.Option(help="The law of walks on it.")] = "lazy(stay=0.125)",
+    length: Annotated[int, typer.Option(help="Tokens in a walk.")] = 24,
+    denoiser: Annotated[str, typer.Option(help="Who answers: oracle, or a model.")] = "oracle",
+    samplers: Annotated[
+        str, typer.Option(help="Specs separated by ';'. Default: the paper's 24.")
+    ] = "",
+    task: Annotated[
+        str, typer.Option(help="unconditional, endpoints or bottleneck.")
+    ] = "unconditional",
+    preset: Annotated[
+        str, typer.Option(help="How tokens are drawn; replay needs exact.")
+    ] = "exact",
+    count: Annotated[int, typer.Option(help="Exact walks to replay.")] = 64,
+    orders: Annotated[int, typer.Option(help="Replays of each; more tighten a random KL.")] = 1,
+    optimal: Annotated[
+        list[int] | None,
+        typer.Option(help="Also random order in this many calls, best block sizes; repeatable."),
+    ] = None,
+    graph_seed: Annotated[int, typer.Option(help="Seed of the graph.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of prompts, walks and orders.")] = 0,
+    device: Annotated[str, typer.Option(help="cpu, or cuda.")] = "cpu",
+    as_json: Annotated[bool, typer.Option("--json", help="A JSON list on stdout.")] = False,
+    include: Annotated[
+        list[str] | None,
+        typer.Option("--include", help="A Python file that registers your own samplers, …"),
+    ] = None,
+) -> None:
+    """Say where samplers lose: nats of dependence and of denoiser error, by round.
+
+    Exact walks are forced through each sampler; nothing is sampled from it. Example: maskwalk
+    diagnose --samplers 'bisection(order=1);entropy(block=2)' --task endpoints
+    """
+    from maskwalk.denoisers.table import build_denoiser
+    from maskwalk.diagnosis import (
+        PAPER,
+        best_plans,
+        diagnose,
+        exact_walks,
+        for_json,
+        optimal_random,
+    )
+    from maskwalk.draws import preset as preset_of
+    from maskwalk.experiment import Cell, build_law
+    from maskwalk.include import include as bring_in
+    from maskwalk.replay import check_replayable
+    from maskwalk.samplers import SAMPLERS
+    from maskwalk.tasks import TASKS
+
+    for path in include or []:
+        bring_in(path)
+    draw, ties = preset_of(preset)
+    specs = [s.strip() for s in samplers.split(";") if s.strip()] or list(PAPER)
+    cells = [
+        Cell.checked(
+            graph=graph,
+            graph_seed=graph_seed,
+            walk=walk,
+            length=length,
+            task=task,
+            sampler=spec,
+            denoiser=denoiser,
+            preset=preset,
+            count=count,
+            seed=seed,
+        )
+        for spec in specs
+    ]
+    jobs = [(cell.sampler, SAMPLERS.build(cell.sampler)) for cell in cells]
+    for _, sampler in jobs:
+        check_replayable(sampler, draw)
+    cell = cells[0]
+    law = build_law(cell.graph, cell.graph_seed, cell.walk, cell.length)
+    model = build_denoiser(denoiser, law, device)
+    walks, given = exact_walks(law, TASKS.build(cell.task, law=law, count=count, seed=seed), seed)
+    best = best_plans(law, walks, given)
+    walks, given = walks.to(device), given.to(device)
+    for sized in optimal_random(model, walks, given, optimal or (), seed) if optimal else ():
+        jobs.append((f"optimal_random(sizes={sized.sizes})", sized))
+    rows = []
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as progress:
+        bar = progress.add_task("starting", total=len(jobs))
+        for spec, sampler in jobs:
+            progress.update(bar, description=f"{spec:<32.32}")
+            row = diagnose(
+                law,
+                model,
+                sampler,
+                walks,
+                given,
+                seed=seed,
+                draw=draw,
+                ties=ties,
+                orders=orders,
+                best=best,
+            )
+            rows.append({**row, "sampler": spec, "denoiser_spec": denoiser, "task": cell.task})
+            progress.advance(bar)
+    if as_json:
+        print(json.dumps(for_json(rows)))
+    else:
+        Console(highlight=False).print(table(rows))
+
+
+def table(rows: list[Row]) -> Group:
+    """The ledger for a person, in 80 columns."""
+    from maskwalk.report.labels import samplers
+
+    labels = {s.spec: s.label for s in samplers([row["sampler"] for row in rows])}
+    shown = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    shown.add_column("sampler", max_width=24)
+    for name in ("calls", "coherence", "KL", "depend.", "denois.", "worst", "regret"):
+        shown.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        sure = "" if row["reliable"] in (True, None) else "~"
+        bound = "≤" if row["kl_kind"] == "upper" else ""
+        cells = (
+            labels[row["sampler"]],
+            f"{row['calls']:.4g}",
+            sure + number(row["coherence"], row["coherence_se"], 3),
+            "–" if row["kl"] is None else bound + number(row["kl"], row["kl_se"]),
+            number(row["dependence"]),
+            number(row["denoiser"]),
+            worst(row),
+            number(row["regret"]),
+        )
+        shown.add_row(*(Text(cell) for cell in cells))
+    return Group(shown, *(Text(line, style="dim") for line in LEGEND))
+
+
+def number(value: float | None, se: float | None = None, digits: int = 2) -> str:
+    """A value with its error; – where it is not known."""
+    if value is None or value != value:
+        return "–"
+    if value == float("inf"):
+        return "∞"
+    error = "" if se is None or se != se else f" ±{se:.{digits}f}".replace("±0.", "±.")
+    return f"{value:.{digits}f}{error}".replace("-0.00", "0.00")
+
+
+def worst(row: Row) -> str:
+    """The round that loses most, counted from 1, and what it loses."""
+    if row["worst_round"] is None:
+        return "–"
+    part = row["rounds"][row["worst_round"]]
+    loss = part["dependence"] + part["denoiser"]
+    return f"{row['worst_round'] + 1}: {number(loss)}" if loss > 5e-3 else "–"

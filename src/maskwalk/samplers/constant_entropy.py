@@ -1,0 +1,45 @@
+"""Constant entropy: every round takes in about the same amount of information.
+
+Order positions by entropy; reveal the longest prefix U, at least one, with Σ_{i∈U} H_i ≤ h nats.
+Default h = 1.
+
+Source: named, not defined, as a baseline of EB-Sampler's kind [arXiv 2505.24857]; this is our
+reading. Unlike entropy_bounded it counts the largest entropy as well, so one position more uncertain
+than h is revealed alone, where entropy_bounded adds to it whatever fits the rest of the bound.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from jaxtyping import Bool
+from torch import Tensor
+
+from maskwalk.canvas import RoundStreams, State, UnmaskingPolicy, View
+from maskwalk.errors import real
+from maskwalk.samplers.picks import entropy_ranking
+from maskwalk.samplers.table import SAMPLERS
+
+
+@SAMPLERS.register("constant_entropy")
+@dataclass(frozen=True)
+class ConstantEntropy(UnmaskingPolicy):
+    """The longest prefix in order of entropy with Σ H ≤ h nats (our reading)."""
+
+    h: float = 1.0
+    ranks_by: ClassVar[str] = "entropy"
+    sweep: ClassVar[tuple[dict[str, Any], ...]] = tuple({"h": h} for h in (0.5, 1.0, 2.0, 4.0))
+
+    def __post_init__(self) -> None:
+        real("h", self.h, 0.0)
+
+    def first_picks(self, length: int) -> range:
+        """Any position, if all scores tie."""
+        return range(length)
+
+    def choose(
+        self, view: View, state: State, rng: RoundStreams
+    ) -> tuple[Bool[Tensor, "batch length"], State]:
+        """The longest prefix within the allowance."""
+        rank, nats = entropy_ranking(view, "entropy")
+        count = (nats.cumsum(1) <= self.h + view.grid / 2).sum(1).clamp(min=1)
+        return view.lowest(rank, count), state

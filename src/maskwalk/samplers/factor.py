@@ -1,0 +1,47 @@
+"""Factor: the more positions at once, the surer each must be.
+
+Sort the confidences c_i = max p_i in falling order, c_(1) ≥ c_(2) ≥ …; reveal the first n, n the
+largest with (n + 1)(1 − c_(n)) < f, and at least one. Default f = 1. The left side rises with n, so
+a prefix is meant. If all n tokens are argmaxes, their joint mode is the true one for n < f/(1−c)−1.
+
+Source: Fast-dLLM [arXiv 2505.22618], `factor`. The public code reads the drawn token's probability,
+and stops at the first n that fails, which is the same thing; batch of one.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+from maskwalk.canvas import RoundStreams, State, UnmaskingPolicy, View
+from maskwalk.errors import real
+from maskwalk.samplers.picks import confidences
+from maskwalk.samplers.table import SAMPLERS
+
+
+@SAMPLERS.register("factor")
+@dataclass(frozen=True)
+class Factor(UnmaskingPolicy):
+    """The n most confident, n the largest with (n+1)(1-c_n) < f (Fast-dLLM, 2505.22618)."""
+
+    f: float = 1.0
+    ranks_by: ClassVar[str] = "confidence"
+    sweep: ClassVar[tuple[dict[str, Any], ...]] = tuple({"f": f} for f in (0.25, 0.5, 1.0, 2.0))
+
+    def __post_init__(self) -> None:
+        real("f", self.f, 0.0)
+
+    def first_picks(self, length: int) -> range:
+        """Any position, if all scores tie."""
+        return range(length)
+
+    def choose(
+        self, view: View, state: State, rng: RoundStreams
+    ) -> tuple[Bool[Tensor, "batch length"], State]:
+        """The longest prefix that satisfies the bound."""
+        sure = confidences(view).sort(1, descending=True).values
+        n = torch.arange(1, sure.shape[1] + 1, device=sure.device)
+        count = ((n + 1) * (1 - sure) < self.f).sum(1).clamp(min=1)
+        return view.lowest(view.score("confidence"), count), state

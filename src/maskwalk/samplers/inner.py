@@ -1,0 +1,24 @@
+"""Parameters that are samplers themselves: `blocks(size=8, inner=confidence(block=2))`.
+
+A default is written as a `Spec`, so that records can spell it out; it is built on first use.
+"""
+
+from maskwalk.canvas import Sampler, UnmaskingPolicy
+from maskwalk.errors import MaskwalkError
+from maskwalk.samplers.table import SAMPLERS
+from maskwalk.specs import Spec
+
+Inner = UnmaskingPolicy | Spec
+
+
+def policy(name: str, value: object) -> UnmaskingPolicy:
+    """The unmasking policy a parameter names, or an error that says what is allowed."""
+    if isinstance(value, str | Spec):
+        value = SAMPLERS.build(value)
+    if isinstance(value, UnmaskingPolicy):
+        return value
+    kind = "draws first or remasks" if isinstance(value, Sampler) else "is not a sampler"
+    raise MaskwalkError(
+        f"{name} must be a policy that only chooses where to reveal, such as confidence(block=2); "
+        f"{value!r} {kind}."
+    )

@@ -1,0 +1,64 @@
+"""PC: position-aware, and calibrated against tokens that are likely everywhere.
+
+Rank positions by e^{−λ i} · min(α, −p_i(x) log f(x)), highest first, with x = argmax p_i, i the
+position and f(x) the token's frequency: a frequent token is likely for no particular reason. Reveal
+the `block` first. Defaults λ = 0.25 (`decay`; lambda is a word of Python), α = 10, one a round.
+
+Source: PC-Sampler [arXiv 2508.13021], which counts f in a corpus and positions from the end of the
+prompt. For a walk f should be how often a walk is at x. The denoiser itself says: f is its mean
+marginal over the masked positions in the first round of the sequence, which on an empty canvas is
+the expected frequency exactly (the stationary law, if walks start in it); after a prompt it is the
+frequency given the prompt. Compared as logarithms, lest e^{−λ i} vanish on long sequences.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+from maskwalk.canvas import Canvas, RoundStreams, State, UnmaskingPolicy, View
+from maskwalk.errors import real, whole
+from maskwalk.samplers.table import SAMPLERS
+
+
+@SAMPLERS.register("pc")
+@dataclass(frozen=True)
+class Pc(UnmaskingPolicy):
+    """Confidence calibrated by token frequency, sooner to the left (PC-Sampler, 2508.13021)."""
+
+    decay: float = 0.25
+    alpha: float = 10.0
+    block: int = 1
+    sweep: ClassVar[tuple[dict[str, Any], ...]] = (
+        *({"block": block} for block in (1, 2, 4, 8)),
+        {"decay": 0.0},
+    )
+
+    def __post_init__(self) -> None:
+        real("decay", self.decay, 0.0)
+        real("alpha", self.alpha, 1e-9)
+        whole("block", self.block, 1)
+
+    def init(self, canvas: Canvas) -> State:
+        """No frequencies yet (the vocabulary's size is not known yet either)."""
+        unknown = torch.full((len(canvas.tokens), 1), -1.0, dtype=torch.float64)
+        return {"frequency": unknown.to(canvas.tokens.device)}
+
+    def choose(
+        self, view: View, state: State, rng: RoundStreams
+    ) -> tuple[Bool[Tensor, "batch length"], State]:
+        """The `block` highest calibrated confidences."""
+        probs, row = view.log_marginals.exp(), view.masked.nonzero()[:, 0]
+        seen = state["frequency"].expand(-1, probs.shape[1])
+        mean = torch.zeros_like(seen, memory_format=torch.contiguous_format)
+        mean.index_add_(0, row, probs / view.masked.sum(1)[row][:, None])
+        frequency = torch.where(seen < 0, mean, seen)
+        sure, token = probs.max(-1)
+        calibrated = -sure * frequency[row, token].clamp(min=1e-300).log()
+        value = calibrated.clamp(1e-30, self.alpha).log() - self.decay * view.place[
+            view.masked.nonzero()[:, 1]
+        ].to(torch.float64)
+        scores = view.lay(torch.round(-value / view.grid) * view.grid)
+        return view.lowest(scores, self.block), {"frequency": frequency}

@@ -1,0 +1,103 @@
+"""ReMDM: the reverse process, with revealed tokens masked again on a coin.
+
+In the step from t to s (T equal ones, α_t = 1 − t the share revealed), with
+σ_max = min(1, (1 − α_s)/α_t), a revealed position is remasked with probability σ_i and a masked one
+unmasks with probability (α_s − (1 − σ_i) α_t)/(1 − α_t); the share revealed stays α. By `kind`:
+
+    cap      σ = min(η, σ_max)                           η = .008
+    rescale  σ = η σ_max                                 η = .015
+    conf     σ_i = σ_max · softmax_i(−p_i(x_i) when revealed), 0 where masked (η is not used)
+    loop     α rises to α_on = .9 at t_on = .55, stays until t_off = .05, then rises to 1;
+             σ = min(η, σ_max) while it stays, else 0     η = .02
+
+Default cap, 16 steps. Source: ReMDM [arXiv 2503.00307]. The public code draws with top-p .9, dropping
+the token that crosses (Draw(top_p_strict=.9)), and calls in every step; a sequence with nothing masked
+is not charged here. Given tokens take no part, neither in coins nor in the softmax.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Bool, Float64
+from torch import Tensor
+
+from maskwalk.canvas import Canvas, RoundStreams, Sampler, State
+from maskwalk.denoisers.protocol import Denoiser
+from maskwalk.errors import one_of, real, whole
+from maskwalk.samplers.table import SAMPLERS
+
+ETA = {"cap": 0.008, "rescale": 0.015, "conf": 1.0, "loop": 0.02}
+T_ON, T_OFF, ALPHA_ON = 0.55, 0.05, 0.9
+
+
+@SAMPLERS.register("remdm")
+@dataclass(frozen=True)
+class Remdm(Sampler):
+    """Remasks: MDLM's reverse process that takes tokens back, in four kinds (ReMDM, 2503.00307)."""
+
+    kind: str = "cap"
+    steps: int = 16
+    eta: float | None = None
+    remasks: ClassVar[bool] = True
+    sweep: ClassVar[tuple[dict[str, Any], ...]] = (
+        *({"kind": "cap", "steps": steps} for steps in (8, 16, 64)),
+        *({"kind": kind, "steps": 16} for kind in ("rescale", "conf", "loop")),
+    )
+
+    def __post_init__(self) -> None:
+        one_of("kind", self.kind, ETA)
+        whole("steps", self.steps, 1)
+        if self.eta is not None:
+            real("eta", self.eta, 0.0, 1.0)
+
+    def init(self, canvas: Canvas) -> State:
+        """The probability each token had when it was revealed."""
+        return {"p": torch.zeros_like(canvas.tokens, dtype=torch.float64)}
+
+    def finished(self, canvas: Canvas) -> Bool[Tensor, " batch"]:
+        """At the end of time: a complete sequence may lose tokens again before."""
+        return canvas.given.all(1) | (canvas.round >= self.steps)
+
+    def max_rounds(self, length: int) -> int:
+        """The steps."""
+        return self.steps
+
+    def alpha(self, t: float) -> float:
+        """The share revealed at time t."""
+        if self.kind != "loop":
+            return 1 - t
+        if t >= T_ON:
+            return (1 - t) * ALPHA_ON / (1 - T_ON)
+        return ALPHA_ON if t >= T_OFF else 1 - t * (1 - ALPHA_ON) / T_OFF
+
+    def sigma(self, canvas: Canvas, t: float, s: float) -> Float64[Tensor, "batch length"]:
+        """The probability to remask, at every position."""
+        most = min(1.0, (1 - self.alpha(s)) / max(self.alpha(t), 1e-300))
+        eta = ETA[self.kind] if self.eta is None else self.eta
+        p = canvas.state["p"]
+        if self.kind == "conf":
+            weight = torch.where(canvas.masked | canvas.given, 0.0, (-p).exp())
+            return most * weight / weight.sum(1, keepdim=True).clamp(min=1e-300)
+        if self.kind == "loop" and not T_OFF < t <= T_ON:
+            return torch.zeros_like(p)
+        return torch.full_like(p, eta * most if self.kind == "rescale" else min(eta, most))
+
+    def step(self, canvas: Canvas, denoise: Denoiser, rng: RoundStreams) -> Canvas:
+        """One coin a position, then tokens where it unmasks."""
+        t, s = 1 - canvas.round / self.steps, (self.steps - canvas.round - 1) / self.steps
+        now, then, sigma = self.alpha(t), self.alpha(s), self.sigma(canvas, t, s)
+        u = rng.uniform()
+        shown = canvas.masked & (u < (then - (1 - sigma) * now) / (1 - now) if now < 1 else True)
+        hidden = ~canvas.masked & ~canvas.given & (u < sigma)
+        log_probs = denoise(canvas.tokens, canvas.masked)[shown[canvas.masked]]
+        tokens = rng.draw(log_probs, shown)
+        drawn = log_probs.gather(1, tokens[:, None])[:, 0].exp().to(torch.float64)
+        after = canvas.reveal(shown, tokens, {"p": canvas.state["p"].masked_scatter(shown, drawn)})
+        return Canvas(
+            after.tokens.masked_fill(hidden, canvas.mask_id),
+            canvas.given,
+            canvas.mask_id,
+            canvas.round,
+            after.state,
+        )

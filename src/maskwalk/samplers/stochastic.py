@@ -1,0 +1,62 @@
+"""Stochastic: Gumbel noise on the scores another policy ranks by.
+
+Every score s_i (lower is sooner) becomes s_i − T m g_i, with g_i standard Gumbel and m the fraction
+of positions still masked (`anneal`; m = 1 without). With one pick a round position i is then drawn
+with probability ∝ exp(−s_i/(T m)). Default T = 0.5 on the most confident position.
+
+Source: MaskGIT [arXiv 2202.04200] (choice temperature 4.5 on log p of the *drawn* token, annealed to
+zero). Here the noise moves only the order of positions: token probabilities, thresholds and budgets
+stay what they are. Public code where the noise leaks into confidences ranks by numbers that are not
+probabilities (fact 21).
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+from maskwalk.canvas import Canvas, RoundStreams, State, UnmaskingPolicy, View
+from maskwalk.draws import Purpose
+from maskwalk.errors import real
+from maskwalk.samplers.inner import Inner, policy
+from maskwalk.samplers.table import SAMPLERS
+from maskwalk.samplers.views import Noisy, gumbel
+from maskwalk.specs import Spec
+
+ONE = Spec("confidence", (), {"block": 1})
+
+
+@SAMPLERS.register("stochastic")
+@dataclass(frozen=True)
+class Stochastic(UnmaskingPolicy):
+    """Another policy with Gumbel noise of `temperature` on its scores (MaskGIT, 2202.04200)."""
+
+    inner: Inner = ONE
+    temperature: float = 0.5
+    anneal: bool = True
+    sweep: ClassVar[tuple[dict[str, Any], ...]] = tuple(
+        {"inner": Spec("confidence", (), {"block": block}), "temperature": temperature}
+        for block, temperature in ((1, 0.5), (2, 0.1), (2, 0.5), (4, 0.5))
+    )
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "inner", policy("inner", self.inner))
+        real("temperature", self.temperature, 0.0)
+
+    def first_picks(self, length: int) -> range | None:
+        """As the inner policy's: the noise is alike everywhere."""
+        return policy("inner", self.inner).first_picks(length)
+
+    def init(self, canvas: Canvas) -> State:
+        """What the inner policy remembers."""
+        return policy("inner", self.inner).init(canvas)
+
+    def choose(
+        self, view: View, state: State, rng: RoundStreams
+    ) -> tuple[Bool[Tensor, "batch length"], State]:
+        """The inner policy's choice by noisy scores."""
+        share = view.masked.to(torch.float64).mean(1, keepdim=True) if self.anneal else 1.0
+        noise = self.temperature * share * gumbel(rng.uniform(Purpose.NOISE))
+        return policy("inner", self.inner).choose(Noisy(view, noise), state, rng)
