@@ -15,11 +15,11 @@ from collections import defaultdict
 from collections.abc import Callable
 
 import torch
-from plain_ddit import PlainDDiT
 
 from maskwalk.denoisers.weights import DDiTConfig
 from maskwalk.training.settings import Job, Settings
 from maskwalk.training.step import Stepper, arithmetic
+from plain_ddit import PlainDDiT
 
 MODELS = 7
 

@@ -23,6 +23,7 @@ LAYERS = [
     "exact",
     "contract",
     "replay",
+    "likelihood",
     "optimum",
     "diagnosis",
     "theory",

@@ -2,11 +2,13 @@
 
 import json
 from dataclasses import dataclass, field
+from io import StringIO
 from math import log
 
 import pytest
 import torch
 import typer
+from rich.console import Console
 from scipy.stats import chi2
 from torch import Tensor
 from typer.testing import CliRunner
@@ -26,6 +28,7 @@ from maskwalk.oracles import EnumerationOracle, oracle_for
 from maskwalk.replay import Replayed, bridges, replay, truth_of
 from maskwalk.samplers import SAMPLERS
 from maskwalk.samplers.random import Random
+from maskwalk.specs import Spec
 from maskwalk.tasks import TASKS
 from maskwalk.walks import WalkLaw
 from tests.conftest import STANDS, small_law
@@ -129,12 +132,12 @@ def test_each_round_is_total_correlation_and_marginal_error_by_listing_walks(nam
     revealed: list[int] = []
     for r, block in enumerate(plan.sets):
         correlation = error = 0.0
-        for seen in walks[:, revealed].unique(dim=0):
-            agree = (walks[:, revealed] == seen).all(1)
+        for seen in sorted({tuple(x) for x in walks[:, revealed].tolist()}):
+            agree = (walks[:, revealed] == torch.tensor(seen)).all(1)
             mass = nu[agree].sum()
             some, p = walks[agree], nu[agree] / mass
             canvas = torch.full((1, law.length), law.vocab_size)
-            canvas[0, revealed] = seen
+            canvas[0, revealed] = torch.tensor(seen, dtype=torch.int64)
             answers = noisy(canvas)
             masked = [i for i in range(law.length) if i not in revealed]
             joint = torch.zeros(len(some[:, block].unique(dim=0))).double()
@@ -187,10 +190,10 @@ def test_random_orders_give_an_upper_bound_that_more_orders_tighten() -> None:
         ]
         got = {n: estimate(replays[:n], weights) for n in (1, 8, 64)}
         assert all(g.kl_kind == "upper" for g in got.values())
-        # On average over orders the bound only falls; 64 orders of all walks are average enough.
+        # One order is a bound on average over orders; 64 orders all but close the gap.
         single = sum(estimate([r], weights).kl for r in replays) / 64
-        assert single > got[8].kl + 0.01 and single > got[64].kl + 0.02
-        assert kl < got[64].kl < kl + 0.03
+        assert single > kl + 0.02 and single > got[8].kl + 0.01
+        assert got[64].kl == pytest.approx(kl, abs=0.01)
         assert got[64].mixing == pytest.approx(single - got[64].kl, abs=1e-2)
         assert got[64].coherence == pytest.approx(float(truth.sum()), abs=0.02)
 
@@ -233,6 +236,22 @@ def test_replaying_what_was_decoded_retraces_it() -> None:
         drawn = made.trace.events["log_prob"].nan_to_num().sum()
         assert float(got.log_prob.sum()) == pytest.approx(float(drawn))
         assert got.random and got.log_law is None and not got.split
+
+
+@pytest.mark.parametrize("name", list(SAMPLERS))
+def test_every_sampler_is_retraced_or_refused(name: str) -> None:
+    law, streams = STANDS["chain"], Streams(1, 16)
+    oracle, start = oracle_for(law), torch.full((16, 5), 5)
+    sampler = SAMPLERS.build(Spec(name, (), SAMPLERS[name].sweep[-1]))
+    made = decode(sampler, oracle, start, streams=streams, trace=True)
+    if not isinstance(sampler, UnmaskingPolicy) or sampler.remasks:
+        with pytest.raises(MaskwalkError, match="cannot be replayed"):
+            replay(sampler, oracle, made.tokens, streams=streams)
+        return
+    got = replay(sampler, oracle, made.tokens, streams=streams)
+    assert made.trace is not None
+    assert torch.equal(got.round, made.trace.reveal_rounds())
+    assert torch.equal(got.calls, made.calls)
 
 
 def test_draw_options_are_part_of_the_law() -> None:
@@ -317,7 +336,7 @@ def test_the_ledger_adds_up_and_flags_what_few_walks_carry() -> None:
     best = best_plans(law, walks, given)
     rows = {
         spec: diagnose(law, noisy, SAMPLERS.build(spec), walks, given, best=best, orders=2)
-        for spec in ("bisection()", "random(block=4)", "left_to_right")
+        for spec in ("bisection()", "random(block=6)", "left_to_right")
     }
     for row in rows.values():
         for part in ("dependence", "denoiser", "nll"):
@@ -327,21 +346,19 @@ def test_the_ledger_adds_up_and_flags_what_few_walks_carry() -> None:
         costs = [r["dependence"] + r["denoiser"] for r in row["rounds"]]
         assert row["worst_round"] == costs.index(max(costs))
         assert sum(r["revealed"] for r in row["rounds"]) == pytest.approx(16)
-    assert rows["bisection()"]["reliable"] and not rows["random(block=4)"]["reliable"]
-    assert rows["random(block=4)"]["kl_kind"] == "upper" and rows["random(block=4)"]["ess"] < 50
+    assert rows["bisection()"]["reliable"] and not rows["random(block=6)"]["reliable"]
+    assert rows["random(block=6)"]["kl_kind"] == "upper" and rows["random(block=6)"]["ess"] < 50
     assert rows["bisection()"]["rounds"][1]["positions"] == [3, 11]
     assert rows["bisection()"]["rounds"][1]["share"] == 1.0
     assert rows["bisection()"]["mixing"] == pytest.approx(0, abs=1e-12)
     assert rows["bisection()"]["regret"] == pytest.approx(0, abs=1e-9)
-    assert rows["random(block=4)"]["best"] > 0.1  # four rounds, where bisection takes five
-    assert rows["random(block=4)"]["regret"] > 0.1
+    assert rows["random(block=6)"]["best"] > 0.1  # three rounds, where bisection takes five
+    assert rows["random(block=6)"]["regret"] > 0.1
     assert "~" in text_of(list(rows.values())) and "≤" in text_of(list(rows.values()))
 
 
 def text_of(rows: list[dict]) -> str:
-    from rich.console import Console
-
-    console = Console(width=80, record=True, quiet=False, file=open("/dev/null", "w"))  # noqa: SIM115, PTH123
+    console = Console(width=80, record=True, file=StringIO())
     console.print(table(rows))
     return console.export_text()
 
@@ -358,7 +375,7 @@ def run_command(*words: str) -> tuple[int, str, BaseException | None]:
     return done.exit_code, done.stdout, done.exception
 
 
-SMALL = ["--graph", "st_er(nodes=12, p=0.1)", "--length", "7", "--count", "9"]
+SMALL = ["--graph", "st_er(nodes=12, p=0.1)", "--length", "7", "--count", "60"]
 
 
 def test_the_command_prints_a_ledger_for_machines_and_for_people() -> None:
@@ -369,7 +386,7 @@ def test_the_command_prints_a_ledger_for_machines_and_for_people() -> None:
     needed = ("sampler", "calls", "coherence", "kl", "kl_se", "kl_kind", "dependence", "denoiser")
     for row in rows:
         assert all(row[key] is not None for key in (*needed, "worst_round", "ess", "rounds"))
-        assert row["denoiser"] == 0 and row["regret"] > -1e-9
+        assert row["denoiser"] == 0 and row["regret"] > -5 * row["dependence_se"] - 1e-9
     assert rows[0]["kl"] < 1e-9 and rows[0]["calls"] == 3
     words = (*SMALL, "--samplers", "bisection; entropy(block=2)", "--task", "endpoints")
     code, out, _ = run_command(*words)

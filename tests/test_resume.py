@@ -95,7 +95,7 @@ def test_checkpoints_that_do_not_fit_are_refused(whole: Path, tmp_path: Path) ->
     out = tmp_path / "run"
     shutil.copytree(whole, out)
     (last,) = checkpoints(out)
-    with pytest.raises(MaskwalkError, match="lr was 0.003 and is 0.01"):
+    with pytest.raises(MaskwalkError, match=r"lr was 0\.003 and is 0\.01"):
         run(out, resume=True, settings=Settings(steps=60, batch=16, lr=1e-2, every=10))
     with pytest.raises(MaskwalkError, match="another run"):
         run(out, resume=True, dropout=0.0)

@@ -57,8 +57,8 @@ def test_the_loss_is_unbiased() -> None:
     for mask, nats in table.items():
         k = sum(mask)
         exact += nats * float(np.mean(p**k * (1 - p) ** (4 - k) / times)) / 4
-    noise = Noise(TINY, [11], [0.0], 4, 64)
-    walks = walk.expand(1, 64, 4)
+    noise = Noise(TINY, [11], [0.0], 4, 512)
+    walks = walk.expand(1, 512, 4)
     with torch.no_grad():
         found = torch.cat(
             [
@@ -184,12 +184,17 @@ def test_models_trained_together_are_those_trained_alone(walks: Tensor) -> None:
 def test_dropout_is_the_same_alone_and_together(walks: Tensor) -> None:
     jobs = [Job("a", walks, 0, 0.3), Job("b", walks, 9, 0.1)]
     settings = Settings(steps=40, batch=16, lr=3e-3)
-    together = Stepper(TINY, jobs, settings).advance(3)
+
+    def losses(jobs: list[Job]) -> Tensor:
+        stepper = Stepper(TINY, jobs, settings)
+        for part, rows in zip(stepper.parts, layout(TINY).parts(rough(TINY))):
+            part.weights.copy_(rows.expand_as(part.weights))  # fresh gates hide the branches
+        return stepper.advance(3)
+
+    together = losses(jobs)
     for m, job in enumerate(jobs):
-        alone = Stepper(TINY, [job], settings).advance(3)
-        torch.testing.assert_close(together[:, m : m + 1], alone, rtol=1e-4, atol=1e-5)
-    without = Stepper(TINY, [Job("a", walks, 0, 0.0)], settings).advance(3)
-    assert not torch.allclose(without, together[:, :1], rtol=1e-3)
+        torch.testing.assert_close(together[:, m : m + 1], losses([job]), rtol=1e-4, atol=1e-5)
+    assert not torch.allclose(losses([Job("a", walks, 0, 0.0)]), together[:, :1], rtol=1e-2)
 
 
 def test_advance_in_pieces_is_advance(walks: Tensor) -> None:
@@ -205,10 +210,10 @@ def test_advance_in_pieces_is_advance(walks: Tensor) -> None:
 def test_a_small_model_learns_its_law(tmp_path: Path) -> None:
     """The bound falls to near the floor, and the conditionals to near the oracle's."""
     law = small_law(length=4)
-    config = DDiTConfig(vocab_size=5, length=4, hidden=32, cond=8, blocks=2, heads=2)
+    config = DDiTConfig(vocab_size=5, length=4, hidden=32, cond=8, blocks=1, heads=2)
     floor = law.entropy() / 4
-    job = Job("law", law.sample(4000, seed=1), 0, 0.0, law.sample(200, seed=2), floor)
-    settings = Settings(steps=900, batch=64, lr=6e-3, ema=0.99, every=900)
+    job = Job("law", law.sample(20_000, seed=1), 0, 0.0, law.sample(200, seed=2), floor)
+    settings = Settings(steps=500, batch=128, lr=1e-2, ema=0.98, every=500)
     (model,) = train(config, [job], settings, tmp_path, live=False)
     assert model.about["floor"] == floor
     assert floor - 4 * model.about["bound_se"] < model.about["bound"] < floor * 1.12
@@ -218,8 +223,8 @@ def test_a_small_model_learns_its_law(tmp_path: Path) -> None:
     oracle, network = oracle_for(law)(tokens).exp(), model.denoiser()(tokens).exp()
     distance = 0.5 * (oracle - network).abs().sum(1).mean()
     fresh = NetworkDenoiser(config, layout(config).initial([0])[0])(tokens).exp()
-    assert float(distance) < 0.06
-    assert float(0.5 * (oracle - fresh).abs().sum(1).mean()) > 0.3
+    assert float(distance) < 0.1
+    assert float(0.5 * (oracle - fresh).abs().sum(1).mean()) > 0.25
 
 
 def test_mistakes_are_sentences(walks: Tensor, tmp_path: Path) -> None:

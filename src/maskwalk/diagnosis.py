@@ -33,6 +33,7 @@ from maskwalk.optimum import (
     walked_triples,
 )
 from maskwalk.optimum.sets import SEARCHED
+from maskwalk.oracles import Oracle
 from maskwalk.replay import Replayed, bridges, replay, truth_of
 from maskwalk.samplers.optimal_random import OptimalRandom
 from maskwalk.tasks import Prompts
@@ -55,7 +56,7 @@ Row = dict[str, Any]
 
 
 def exact_walks(
-    law: WalkLaw, prompts: Prompts, seed: int = 0
+    law: WalkLaw, prompts: Prompts, seed: int = 0, oracle: Oracle | None = None
 ) -> tuple[Int[Tensor, "n length"], Bool[Tensor, "n length"]]:
     """Walks to replay, distributed as the law given the prompts, and which positions are given.
 
@@ -63,8 +64,9 @@ def exact_walks(
     of another law). A law without an oracle has prompts from its own held-out walks.
     """
     given = prompts.tokens != law.vocab_size
-    if prompts.conditional and (prompts.walks is None or truth_of(law) is not None):
-        return bridges(law, prompts.tokens, seed), given
+    oracle = truth_of(law) if oracle is None else oracle
+    if prompts.conditional and (prompts.walks is None or oracle is not None):
+        return bridges(law, prompts.tokens, seed, oracle), given
     if prompts.walks is None:
         raise MaskwalkError("These prompts come without walks, so there is nothing to replay.")
     return prompts.walks, given
@@ -168,7 +170,10 @@ def _rounds(replayed: Replayed) -> list[Row]:
 
 
 def best_plans(
-    law: WalkLaw, walks: Int[Tensor, "n length"], given: Bool[Tensor, "n length"]
+    law: WalkLaw,
+    walks: Int[Tensor, "n length"],
+    given: Bool[Tensor, "n length"],
+    oracle: Oracle | None = None,
 ) -> Best | None:
     """The least dependence for any number of calls; None where it is not computed.
 
@@ -179,7 +184,7 @@ def best_plans(
     free = walks.shape[1] - len(pattern)
     if not bool((given == given[0]).all()) or free == 0:
         return None
-    oracle = truth_of(law)
+    oracle = truth_of(law) if oracle is None else oracle
     if isinstance(law, ChainLaw) and oracle is not None:
         triples = walked_triples(oracle, walks, pattern) if pattern else triple_entropies(law)
         return _interpolated(lambda n: best_chain_sets(triples, n, pattern).nats, free)

@@ -134,8 +134,8 @@ class Draw:
     argmax p / (1e-10 - log(u + 1e-10)) with p and u in bfloat16, a hidden truncation: u is never
     nearer to 1 than 2^-8, so a token far less likely than the first can never win.
 
-    Truncations, off at their defaults, in the order temperature, top-p, min-p, the rest renormalised
-    after each. With the tokens sorted by falling probability and F_j the sum of the first j:
+    Truncations, off at their defaults, in the order temperature, top-p, min-p, renormalised after
+    each. With the tokens sorted by falling probability and F_j the sum of the first j:
 
         top_p          keeps token j if F_(j-1) < top_p: the token that crosses stays (Hugging Face)
         top_p_strict   keeps token j if F_j ≤ top_p, and always the first: the token that crosses
@@ -197,7 +197,7 @@ def _nucleus(
     log_probs: Float[Tensor, "rows vocab"], p: float, crossing: bool
 ) -> Float[Tensor, "rows vocab"]:
     """The likeliest tokens of total probability p, with or without the one that crosses p."""
-    ordered, order = log_probs.sort(-1, descending=True, stable=True)
+    ordered, order = log_probs.sort(dim=-1, descending=True, stable=True)
     probs = ordered.to(torch.float64).exp()
     total = probs.cumsum(-1)
     kept = total - probs < p - CLOSE if crossing else total <= p + CLOSE

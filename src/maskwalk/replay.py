@@ -291,13 +291,16 @@ def _oracle(law: WalkLaw) -> Oracle | None:
 
 
 def bridges(
-    law: WalkLaw, prompts: Int[Tensor, "batch length"], seed: int = 0
+    law: WalkLaw,
+    prompts: Int[Tensor, "batch length"],
+    seed: int = 0,
+    oracle: Oracle | None = None,
 ) -> Int[Tensor, "batch length"]:
     """Walks drawn exactly from ν( · | what the prompts reveal), by bisection with the oracle.
 
     Prompts hold the law's mask token where unknown. Bisection of the law's own order is exact.
     """
-    oracle = _oracle(law)
+    oracle = truth_of(law) if oracle is None else oracle
     if oracle is None:
         raise MaskwalkError(
             "Drawing exact walks between given tokens needs an oracle, and this law has none at "

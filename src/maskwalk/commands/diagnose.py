@@ -4,10 +4,13 @@ import json
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console, Group
+from rich.console import Group
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
+
+from maskwalk.commands import common
+from maskwalk.commands.common import bring_in, check_device, err, out
 
 Row = dict[str, Any]
 LEGEND = (
@@ -19,109 +22,78 @@ LEGEND = (
 
 
 def diagnose(
-    graph: Annotated[str, typer.Option(help="The graph, as a spec.")] = "st_er(nodes=500, p=0.01)",
-    walk: Annotated[str, typer.Option(help="The law of walks on it.")] = "lazy(stay=0.125)",
-    length: Annotated[int, typer.Option(help="Tokens in a walk.")] = 24,
-    denoiser: Annotated[str, typer.Option(help="Who answers: oracle, or a model.")] = "oracle",
+    graph: common.Graph = None,
+    walk: common.Walk = None,
+    length: common.Length = None,
+    denoiser: common.Denoiser = "oracle",
     samplers: Annotated[
         str, typer.Option(help="Specs separated by ';'. Default: the paper's 24.")
     ] = "",
-    task: Annotated[
-        str, typer.Option(help="unconditional, endpoints or bottleneck.")
-    ] = "unconditional",
-    preset: Annotated[
-        str, typer.Option(help="How tokens are drawn; replay needs exact.")
-    ] = "exact",
+    task: common.Task = "unconditional",
+    preset: common.Preset = "exact",
     count: Annotated[int, typer.Option(help="Exact walks to replay.")] = 64,
     orders: Annotated[int, typer.Option(help="Replays of each; more tighten a random KL.")] = 1,
     optimal: Annotated[
         list[int] | None,
         typer.Option(help="Also random order in this many calls, best block sizes; repeatable."),
     ] = None,
-    graph_seed: Annotated[int, typer.Option(help="Seed of the graph.")] = 0,
-    seed: Annotated[int, typer.Option(help="Seed of prompts, walks and orders.")] = 0,
-    device: Annotated[str, typer.Option(help="cpu, or cuda.")] = "cpu",
-    as_json: Annotated[bool, typer.Option("--json", help="A JSON list on stdout.")] = False,
-    include: Annotated[
-        list[str] | None,
-        typer.Option("--include", help="A Python file that registers your own samplers, …"),
-    ] = None,
+    graph_seed: common.GraphSeed = None,
+    seed: common.Seed = 0,
+    device: common.Device = "cpu",
+    as_json: common.AsJson = False,
+    include: common.Include = None,
 ) -> None:
-    """Say where samplers lose: nats of dependence and of denoiser error, by round.
+    """Say where samplers lose: nats of dependence and of denoiser error, round by round.
 
-    Exact walks are forced through each sampler; nothing is sampled from it. Example: maskwalk
-    diagnose --samplers 'bisection(order=1);entropy(block=2)' --task endpoints
+    Exact walks are forced through each sampler; nothing is sampled from it.
+
+    Example: maskwalk diagnose --samplers 'bisection(order=1);entropy(block=2)' --task endpoints
+
+    Example: maskwalk diagnose --denoiser zoo:st_er_deg7 --json
     """
     from maskwalk.denoisers.table import build_denoiser
-    from maskwalk.diagnosis import (
-        PAPER,
-        best_plans,
-        diagnose,
-        exact_walks,
-        for_json,
-        optimal_random,
-    )
+    from maskwalk.diagnosis import PAPER, best_plans, exact_walks, for_json, optimal_random
+    from maskwalk.diagnosis import diagnose as one
     from maskwalk.draws import preset as preset_of
     from maskwalk.experiment import Cell, build_law
-    from maskwalk.include import include as bring_in
-    from maskwalk.replay import check_replayable
+    from maskwalk.replay import check_replayable, truth_of
     from maskwalk.samplers import SAMPLERS
     from maskwalk.tasks import TASKS
 
-    for path in include or []:
-        bring_in(path)
-    draw, ties = preset_of(preset)
+    bring_in(include)
+    about = {"graph": graph, "graph_seed": graph_seed, "walk": walk, "length": length}
+    about |= {"task": task, "denoiser": denoiser, "preset": preset, "count": count, "seed": seed}
     specs = [s.strip() for s in samplers.split(";") if s.strip()] or list(PAPER)
-    cells = [
-        Cell.checked(
-            graph=graph,
-            graph_seed=graph_seed,
-            walk=walk,
-            length=length,
-            task=task,
-            sampler=spec,
-            denoiser=denoiser,
-            preset=preset,
-            count=count,
-            seed=seed,
-        )
-        for spec in specs
-    ]
+    cells = [Cell.checked(sampler=spec, **about) for spec in specs]
+    draw, ties = preset_of(preset)
     jobs = [(cell.sampler, SAMPLERS.build(cell.sampler)) for cell in cells]
     for _, sampler in jobs:
         check_replayable(sampler, draw)
     cell = cells[0]
     law = build_law(cell.graph, cell.graph_seed, cell.walk, cell.length)
-    model = build_denoiser(denoiser, law, device)
-    walks, given = exact_walks(law, TASKS.build(cell.task, law=law, count=count, seed=seed), seed)
-    best = best_plans(law, walks, given)
-    walks, given = walks.to(device), given.to(device)
-    for sized in optimal_random(model, walks, given, optimal or (), seed) if optimal else ():
+    model = build_denoiser(denoiser, law, check_device(device))
+    oracle = truth_of(law, model)
+    prompts = TASKS.build(cell.task, law=law, count=count, seed=seed)
+    walks, given = (x.to(device) for x in exact_walks(law, prompts, seed, oracle))
+    best = best_plans(law, walks, given, oracle)
+    for sized in optimal_random(model, walks, given, optimal, seed) if optimal else ():
         jobs.append((f"optimal_random(sizes={sized.sizes})", sized))
+    settings: Row = {"seed": seed, "draw": draw, "ties": ties, "orders": orders, "best": best}
     rows = []
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as progress:
+    text = TextColumn("{task.description}")
+    with Progress(
+        text, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=err
+    ) as progress:
         bar = progress.add_task("starting", total=len(jobs))
         for spec, sampler in jobs:
             progress.update(bar, description=f"{spec:<32.32}")
-            row = diagnose(
-                law,
-                model,
-                sampler,
-                walks,
-                given,
-                seed=seed,
-                draw=draw,
-                ties=ties,
-                orders=orders,
-                best=best,
-            )
-            rows.append({**row, "sampler": spec, "denoiser_spec": denoiser, "task": cell.task})
+            row = one(law, model, sampler, walks, given, **settings)
+            rows.append({**row, "sampler": spec, "model": denoiser, "task": cell.task})
             progress.advance(bar)
     if as_json:
         print(json.dumps(for_json(rows)))
     else:
-        Console(highlight=False).print(table(rows))
+        out.print(table(rows))
 
 
 def table(rows: list[Row]) -> Group:

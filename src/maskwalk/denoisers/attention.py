@@ -47,7 +47,8 @@ def attend(
     if usable(qkv, heads):
         from maskwalk.denoisers.short_attention import short_attention
 
-        return short_attention(qkv, angles, heads)
+        fused: Tensor = short_attention(qkv, angles, heads)
+        return fused
     q, k, v = qkv.view(rows, length, 3, heads, threefold // (3 * heads)).unbind(2)
     q, k = rotate(q, angles), rotate(k, angles)
     out = F.scaled_dot_product_attention(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2))

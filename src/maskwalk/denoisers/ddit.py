@@ -72,7 +72,8 @@ class _Product(torch.autograd.Function):
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x·Wᵀ + b per model; x is (models, rows, inputs), in the weight's dtype."""
-    out: Tensor = _Product.apply(x.to(weight.dtype), weight)
+    product: Any = _Product.apply  # untyped in PyTorch
+    out: Tensor = product(x.to(weight.dtype), weight)
     return out if bias is None else out + bias[:, None]
 
 
@@ -164,7 +165,8 @@ def mlp(x: Tensor, h: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     if _fusable(x, weight.dtype):
         from maskwalk.denoisers import fused
 
-        return fused.gelu(z, bias)
+        out: Tensor = fused.gelu(z, bias)
+        return out
     return F.gelu(z + bias[:, None], approximate="tanh")
 
 
@@ -186,7 +188,8 @@ def hidden_states(
         begin = torch.full_like(tokens[..., :1], config.vocab_size + 1)
         tokens = torch.cat([begin, tokens, begin + 1], dim=-1)
     span, dtype = tokens.shape[-1], weights["output_layer.linear.weight"].dtype
-    embedded = _Embed.apply(weights["vocab_embed.embedding"], tokens.reshape(models, -1), dtype)
+    look_up: Any = _Embed.apply
+    embedded = look_up(weights["vocab_embed.embedding"], tokens.reshape(models, -1), dtype)
     x: Tensor = embedded.view(models, batch, span, config.hidden)
     x, h = join(x, None, None, modulation, 0, drop, dtype)
     for n in range(config.blocks):

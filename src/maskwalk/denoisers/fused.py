@@ -317,7 +317,7 @@ def join_gradient(
 
 
 def _keep_join(ctx, inputs, output) -> None:
-    x, y, bias, gate, factor, offset, keys, threshold, scale, start, branch, last, dtype = inputs
+    x, y, bias, gate, factor, _, keys, threshold, scale, start, branch, last, _ = inputs
     new = x if y is None else output[0]
     ctx.save_for_backward(new, y, bias, gate, factor, keys, threshold, scale)
     ctx.start, ctx.branch, ctx.last = start, branch, last

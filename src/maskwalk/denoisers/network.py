@@ -21,7 +21,6 @@ from maskwalk.denoisers.protocol import masked_positions
 from maskwalk.denoisers.weights import DDiTConfig, layout
 from maskwalk.errors import MaskwalkError, one_of, whole
 
-
 ROWS = 32  # on a CPU: enough for an efficient product, and padding is still cheap
 ACCELERATOR_ROWS = 1024  # the activations of one call then stay in the cache of a large GPU
 
@@ -98,7 +97,7 @@ class NetworkDenoiser:
         return out[0], bias[0]
 
     def _run(self, tokens: Int[Tensor, "batch length"]) -> Answer:
-        """Logits and bias of exactly `rows` sequences; on an accelerator, a replay of a captured graph."""
+        """Logits and bias of exactly `rows` sequences; on an accelerator a captured graph."""
         length = tokens.shape[1]
         if not tokens.is_cuda:
             answer: Answer = self._forward(tokens, self.config.angles(length, self.device))

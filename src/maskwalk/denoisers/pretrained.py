@@ -10,6 +10,7 @@ import hashlib
 import json
 import lzma
 import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -162,14 +163,19 @@ def save_zoo(models: dict[str, Pretrained], directory: str | Path) -> None:
     """Writes models in bfloat16 under xz, and (last) the manifest with their hashes."""
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
+
+    def packed(model: Pretrained) -> bytes:
+        return lzma.compress(encode(model, torch.bfloat16), preset=9)
+
+    with ThreadPoolExecutor() as pool:  # lzma lets other threads run
+        data = dict(zip(models, pool.map(packed, models.values())))
     entries = {}
     for name, model in models.items():
-        packed = lzma.compress(encode(model, torch.bfloat16), preset=9 | lzma.PRESET_EXTREME)
         file = f"{name}.safetensors.xz"
-        write(directory / file, packed)
+        write(directory / file, data[name])
         entries[name] = {
             "file": file,
-            "sha256": hashlib.sha256(packed).hexdigest(),
+            "sha256": hashlib.sha256(data[name]).hexdigest(),
             "config": model.config.to_json(),
             **model.about,
         }

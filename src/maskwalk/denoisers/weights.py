@@ -160,7 +160,7 @@ class Layout:
         return flat[:, : self.matrices], flat[:, self.matrices :]
 
     def grouped(self, matrices: Tensor, singles: Tensor) -> Weights:
-        """The groups, (models, …) each, as views of the two parts: what the network computes with."""
+        """The groups, (models, …) each, as views of the two parts: what the network reads."""
         result = {}
         for part, groups in ((matrices, self.first), (singles, self.second)):
             # `split`, not slices: its gradient is one concatenation, which kernels write in place.

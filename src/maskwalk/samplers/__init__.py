@@ -10,6 +10,7 @@ from maskwalk.samplers.bisection import Bisection
 from maskwalk.samplers.confidence import Confidence
 from maskwalk.samplers.constant_entropy import ConstantEntropy
 from maskwalk.samplers.corrected import Corrected
+from maskwalk.samplers.dependence_bounded import DependenceBounded
 from maskwalk.samplers.dus import Dus
 from maskwalk.samplers.entropy import Entropy
 from maskwalk.samplers.entropy_bounded import EntropyBounded
@@ -23,6 +24,7 @@ from maskwalk.samplers.left_to_right import LeftToRight
 from maskwalk.samplers.local_leap import LocalLeap
 from maskwalk.samplers.low_confidence import LowConfidence
 from maskwalk.samplers.margin import Margin
+from maskwalk.samplers.optimal_random import OptimalRandom
 from maskwalk.samplers.p2 import P2
 from maskwalk.samplers.pc import Pc
 from maskwalk.samplers.random import Random
@@ -44,6 +46,7 @@ __all__ = [
     "Confidence",
     "ConstantEntropy",
     "Corrected",
+    "DependenceBounded",
     "Dus",
     "Entropy",
     "EntropyBounded",
@@ -57,6 +60,7 @@ __all__ = [
     "LocalLeap",
     "LowConfidence",
     "Margin",
+    "OptimalRandom",
     "Pc",
     "Random",
     "Remdm",

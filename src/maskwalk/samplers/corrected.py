@@ -1,13 +1,13 @@
 """Corrected: a fast policy, then a look back, then bisection where the look back found fault.
 
 Run the inner policy to the end. Then, `passes` times: ask for every token not given what the others
-say of it, in two calls (even positions given the odd ones and what was given, then the reverse); mask
-those with p_i(x_i) < floor · max p_i; refill what is masked by bisection. A pass that finds nothing
-ends the sequence. Defaults: random 8 at a time, floor 0.05, one pass.
+say of it, in two calls (even positions given the odd ones and what was given, then the reverse);
+mask those with p_i(x_i) < floor · max p_i; refill what is masked by bisection. A pass that finds
+nothing ends the sequence. Defaults: random 8 at a time, floor 0.05, one pass.
 
 Source: the paper's future work (§ conclusion); cousins are ReMDM and P2, which look back in every
-round. Calls: the inner policy's, 2 a pass, and at most ⌈log₂(l + 1)⌉ for the longest masked run l. A
-floor near 0 touches only what is all but impossible given the rest; a large one also takes back
+round. Calls: the inner policy's, 2 a pass, and at most ⌈log₂(l + 1)⌉ for the longest masked run l.
+A floor near 0 touches only what is all but impossible given the rest; a large one also takes back
 tokens that are merely unlikely, which biases the law towards likely ones.
 """
 
@@ -44,7 +44,7 @@ class Corrected(Sampler):
     sweep: ClassVar[tuple[dict[str, Any], ...]] = (
         {"inner": EIGHT, "floor": 0.05},
         {"inner": EIGHT, "floor": 0.5},
-        {"inner": EIGHT, "floor": 0.5, "passes": 3},
+        {"inner": Spec("random", (), {"block": 24}), "floor": 0.5, "passes": 3},
         {"inner": Spec("random", (), {"block": 4}), "floor": 0.5},
     )
 

@@ -8,9 +8,10 @@ log_a B calls. Defaults: a = 2, merged, nothing skipped.
 `skip` > 0 (.3 in the public code) puts off positions with max p_i < skip to the next level's round;
 a round in which all are put off reveals the most confident of them.
 
-Source: DUS [arXiv 2506.19037]. B is the block of a semi-autoregressive decoder there; here the whole
-canvas, or a block inside blocks(size, dus()). The merge saves a call and costs exactness: with B = 5
-and both ends given it reveals 1, 2 and 3 at once, where 2 first would have made the rest independent.
+Source: DUS [arXiv 2506.19037]. B is the block of a semi-autoregressive decoder there; here the
+whole canvas, or a block inside blocks(size, dus()). The merge saves a call and costs exactness:
+with B = 5 and both ends given it reveals 1, 2 and 3 at once, where 2 first would have made the rest
+independent.
 """
 
 from dataclasses import dataclass
@@ -60,15 +61,13 @@ class Dus(UnmaskingPolicy):
 
     def levels(self, span: int) -> Int[Tensor, " span"]:
         """The level of every position of a block of `span`."""
-        place = torch.arange(span)
         level = torch.full((span,), -1)
         stride, last = span // self.base, 0
         while stride >= 1:
-            level[(level < 0) & (place % stride == 0)] = last
-            stride, last = stride // self.base, last + 1
+            new = (level < 0) & (torch.arange(span) % stride == 0)
+            level[new] = last
+            stride, last = stride // self.base, last + int(new.any())
         level[level < 0] = last
-        found, level = torch.unique(level, return_inverse=True)
-        size = torch.bincount(level)
-        if self.merge and len(found) > 1 and size[-1] < size[-2]:
-            level = level.clamp(max=len(found) - 2)
-        return level
+        size = torch.bincount(level).tolist()
+        smaller = self.merge and len(size) > 1 and size[-1] < size[-2]
+        return level.clamp(max=len(size) - (2 if smaller else 1))

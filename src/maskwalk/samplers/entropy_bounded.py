@@ -9,7 +9,8 @@ Common γ: .001, .01, .1, 1; default 0.1.
 
 Source: EB-Sampler [arXiv 2505.24857]. Public versions differ in units (nats or bits), order by
 confidence or margin too (`score`), and take a cumulative maximum that must run along positions, not
-along the batch (fact 21). In entropy order the maximum is the last one, so it is the sum of the rest.
+along the batch (fact 21). In entropy order the maximum is the last one, so it is the sum of the
+rest.
 """
 
 from dataclasses import dataclass
@@ -33,8 +34,8 @@ class EntropyBounded(UnmaskingPolicy):
     gamma: float = 0.1
     score: str = "entropy"
     sweep: ClassVar[tuple[dict[str, Any], ...]] = (
-        *({"gamma": gamma} for gamma in (0.001, 0.01, 0.1, 1.0)),
-        {"gamma": 0.1, "score": "confidence"},
+        *({"gamma": gamma} for gamma in (0.001, 0.01, 0.3, 1.0, 3.0)),
+        {"gamma": 1.0, "score": "confidence"},
     )
 
     def __post_init__(self) -> None:

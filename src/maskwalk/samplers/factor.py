@@ -2,10 +2,10 @@
 
 Sort the confidences c_i = max p_i in falling order, c_(1) ≥ c_(2) ≥ …; reveal the first n, n the
 largest with (n + 1)(1 − c_(n)) < f, and at least one. Default f = 1. The left side rises with n, so
-a prefix is meant. If all n tokens are argmaxes, their joint mode is the true one for n < f/(1−c)−1.
+a prefix is meant: the fewer are sure, the fewer are taken.
 
-Source: Fast-dLLM [arXiv 2505.22618], `factor`. The public code reads the drawn token's probability,
-and stops at the first n that fails, which is the same thing; batch of one.
+Source: Fast-dLLM [arXiv 2505.22618], `factor`. The public code reads the drawn token's probability
+(an argmax by default), sequence by sequence, inside blocks.
 """
 
 from dataclasses import dataclass

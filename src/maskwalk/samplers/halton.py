@@ -6,7 +6,7 @@ positions masked at first stay masked (at least one is revealed). Default T = 8.
 
 Source: Halton-MaskGIT [arXiv 2503.17076], which takes bases 2 and 3 over the rows and columns of an
 image; on a line base 2 is enough. The order looks at no score, so the denoiser is asked only at the
-chosen positions. Public code starts the sequence at a random point per image, or at 1 as here.
+chosen positions. Public code can also shuffle the order once per image; ours is the plain one.
 """
 
 from dataclasses import dataclass

@@ -8,7 +8,7 @@ from maskwalk.errors import MaskwalkError
 from maskwalk.samplers.table import SAMPLERS
 from maskwalk.specs import Spec
 
-Inner = UnmaskingPolicy | Spec
+Inner = Sampler | Spec
 
 
 def policy(name: str, value: object) -> UnmaskingPolicy:

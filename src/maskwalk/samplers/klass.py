@@ -1,12 +1,11 @@
 """KLASS: reveal where the marginal is sure and has stopped moving.
 
-With c_i = max p_i and d_i^t = KL(p_i^t ‖ p_i^{t−1}), reveal {i : c_i ≥ `conf` and d_i < `kl` in each
-of the last `window` rounds}, else argmax c_i. Defaults .9, .01 nats, 2.
+With c_i = max p_i and d_i^t = KL(p_i^t ‖ p_i^{t−1}), reveal {i : c_i ≥ `conf` and d_i < `kl` in
+each of the last `window` rounds}, else argmax c_i. Defaults .9, .01 nats, 2.
 
 Source: KLASS [arXiv 2511.05664]; nats there as well. In the first `window` rounds nothing has a
 history, so one position is revealed. A position's last marginals are remembered per sequence (V
-numbers each): public code keeps logits of the whole batch, and its history runs on over blocks; here
-a new block starts a new history.
+numbers each), so it suits small vocabularies; inside blocks(…) every block starts a new history.
 """
 
 from dataclasses import dataclass

@@ -3,8 +3,9 @@
 With c_i = max p_i, the anchors are the masked i with c_i ≥ `anchor`; reveal them and every i within
 `radius` of an anchor with c_i ≥ `near`; without anchors, argmax c_i. Defaults .9, .75, 4.
 
-Source: LocalLeap [arXiv 2510.07081]. The public code takes argmax tokens and reads the drawn token's
-probability; anchors are those of the current round only, as here; batch of one.
+Source: LocalLeap [arXiv 2510.07081]. The public code takes argmax tokens and reads the drawn
+token's probability, inside blocks; here any token may be drawn, and anchors are those of this round
+only.
 """
 
 from dataclasses import dataclass

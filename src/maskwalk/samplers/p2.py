@@ -1,8 +1,8 @@
 """P2 (path planning): every token is on trial in every round.
 
 Round k of T draws x_i ~ p_i at all masked positions and gives every position that was not given a
-score: log p_i(x_i), times η where it was revealed already. The ⌊N (1 − κ)⌋ lowest, κ = (k+1)/T and N
-the positions not given, are masked; the rest are kept. η > 1 takes more back, η = 0 nothing.
+score: log p_i(x_i), times η where it was revealed already. The ⌊N (1 − κ)⌋ lowest, κ = (k+1)/T and
+N the positions not given, are masked; the rest are kept. η > 1 takes more back, η = 0 nothing.
 Defaults η = 1, T = 8.
 
 A revealed token's p_i is the one it was drawn from. `rescore=True` asks again, two calls more: even
@@ -10,7 +10,9 @@ and odd positions given all others, so a token that no longer fits is found out.
 
 Source: P2 [arXiv 2502.03540]. The public code reads a network's output *at* revealed positions (one
 call), which only a network trained without carry-over answers; a true posterior says 1 there, and
-then nothing is ever taken back. A separate planner, which it also offers, is not.
+then nothing is ever taken back. Its score at temperature 1 is the log-probability of the draw under
+logits with the Gumbel noise still on them (fact 21), and scores equal to the bar are kept; here the
+score is log p itself and ties are as decode was told. A separate planner is not offered.
 """
 
 from dataclasses import dataclass, replace
@@ -39,7 +41,7 @@ class P2(Sampler):
     sweep: ClassVar[tuple[dict[str, Any], ...]] = (
         *({"steps": steps} for steps in (4, 8, 24)),
         {"steps": 8, "eta": 2.0},
-        {"steps": 8, "rescore": True},
+        {"steps": 6, "rescore": True},
     )
 
     def __post_init__(self) -> None:

@@ -10,9 +10,9 @@ unmasks with probability (α_s − (1 − σ_i) α_t)/(1 − α_t); the share re
     loop     α rises to α_on = .9 at t_on = .55, stays until t_off = .05, then rises to 1;
              σ = min(η, σ_max) while it stays, else 0     η = .02
 
-Default cap, 16 steps. Source: ReMDM [arXiv 2503.00307]. The public code draws with top-p .9, dropping
-the token that crosses (Draw(top_p_strict=.9)), and calls in every step; a sequence with nothing masked
-is not charged here. Given tokens take no part, neither in coins nor in the softmax.
+Default cap, 16 steps. Source: ReMDM [arXiv 2503.00307]. The public code draws with top-p .9,
+dropping the token that crosses (Draw(top_p_strict=.9)), and calls in every step; a sequence with
+nothing masked is not charged here. Given tokens take no part, neither in coins nor in the softmax.
 """
 
 from dataclasses import dataclass

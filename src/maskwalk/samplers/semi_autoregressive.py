@@ -1,13 +1,14 @@
 """Blocks: the inner policy inside one block after another, left to right.
 
-The canvas is cut into blocks of `size` positions, [0, size), [size, 2·size), …; in each sequence only
-the first block that is not complete is open, and the inner policy sees nothing else as masked
+The canvas is cut into blocks of `size` positions, [0, size), [size, 2·size), …; in each sequence
+only the first block that is not complete is open, and the inner policy sees nothing else as masked
 (it still reads the marginals given everything revealed). It starts anew in each block: what it
 remembers is reset. Defaults: size 8, one most confident position a round.
 
 Source: semi-autoregressive decoding of LLaDA [arXiv 2502.09992] (blocks of 32 of 128 positions);
-Fast-dLLM, DUS and dInfer run inside such blocks. Public code moves the whole batch to the next block
-together; here every sequence has its own. A schedule in rounds ("exponential") runs on over blocks.
+Fast-dLLM, DUS and dInfer run inside such blocks. Public code moves the whole batch to the next
+block together; here every sequence has its own. A schedule in rounds ("exponential") runs on over
+blocks.
 """
 
 from dataclasses import dataclass

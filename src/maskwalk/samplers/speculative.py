@@ -3,16 +3,18 @@
 Take the next k masked positions of an order. Draft x_j ~ p_j for all from the marginals p of the
 canvas; ask for the sequential conditionals q_j = p(· | canvas, x_1 … x_{j−1}), all in parallel. In
 turn, accept x_j with probability min(1, q_j(x_j)/p_j(x_j)); at the first refusal draw from the
-positive part (q_j − p_j)⁺, normalised, and forget the rest. Each token then has exactly the law q_j:
-the result is that of one at a time in that order, for any denoiser. q_1 = p_1 needs no question.
+positive part (q_j − p_j)⁺, normalised, and forget the rest. Each token then has exactly the law
+q_j: the result is that of one at a time in that order, for any denoiser. q_1 = p_1 needs no
+question.
 
-`draft` is the order, "left_to_right" or "random" (a new random order each round); default k = 4.
-A round's depth is two (draft, then all verifications side by side), so `rounds` × 2 is the depth and
+`draft` is the order, "left_to_right" or "random" (a new random order each round); default k = 4. A
+round's depth is two (draft, then all verifications side by side), so `rounds` × 2 is the depth and
 `calls` counts every query: k a round, of which at least two tokens come.
 
-Source: speculative sampling [arXiv 2302.01318]; for masked models as drafted and verified by one
-model [arXiv 2410.01405, 2504.20456]. Public versions verify with causal attention in one call.
-With bfloat16 draws p is not quite what is drawn from, and the result not quite exact.
+Source: speculative sampling [arXiv 2302.01318]; drafted and verified by one model in any order:
+any-subset speculative decoding [arXiv 2504.20456], which verifies in one call with causal
+attention; a masked model has none, so it takes k − 1 queries side by side. With bfloat16 draws p is
+not quite what is drawn from, and the result not quite exact.
 """
 
 from dataclasses import dataclass
@@ -84,6 +86,6 @@ def _verify(
     place = torch.arange(len(p), device=p.device)
     good = u * p[place, drafted] < q[place, drafted]
     rest = (q - p).clamp(min=0)
-    # Rounding may leave nothing of the positive part where q = p; any refusal there is rounding too.
+    # Where q = p nothing is refused but by rounding; the positive part may then be empty.
     rest = torch.where(rest.sum(-1, keepdim=True) > 0, rest, q)
     return torch.where(good, drafted, rng.redraw(rest.log(), at)), good

@@ -4,10 +4,10 @@ Every score s_i (lower is sooner) becomes s_i − T m g_i, with g_i standard Gum
 of positions still masked (`anneal`; m = 1 without). With one pick a round position i is then drawn
 with probability ∝ exp(−s_i/(T m)). Default T = 0.5 on the most confident position.
 
-Source: MaskGIT [arXiv 2202.04200] (choice temperature 4.5 on log p of the *drawn* token, annealed to
-zero). Here the noise moves only the order of positions: token probabilities, thresholds and budgets
-stay what they are. Public code where the noise leaks into confidences ranks by numbers that are not
-probabilities (fact 21).
+Source: MaskGIT [arXiv 2202.04200] (choice temperature 4.5 on log p of the *drawn* token, annealed
+to zero). Here the noise moves only the order of positions: token probabilities, thresholds and
+budgets stay what they are. Public code where the noise leaks into confidences ranks by numbers that
+are not probabilities (fact 21).
 """
 
 from dataclasses import dataclass

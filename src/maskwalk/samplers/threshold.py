@@ -4,7 +4,7 @@ With c_i = max p_i, reveal {i : c_i ≥ τ}, or argmax c_i where that set is emp
 
 Source: Fast-dLLM [arXiv 2505.22618]. Its code compares the probability of the token it has already
 *drawn*, which biases the law (see threshold_drawn) unless tokens are argmaxes, as by default there;
-it works inside blocks (blocks(size=32, inner=threshold())) and asserts a batch of one.
+it works inside blocks: blocks(size=32, inner=threshold()).
 """
 
 from dataclasses import dataclass

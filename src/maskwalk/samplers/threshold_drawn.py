@@ -4,8 +4,9 @@ Each round draws x_i ~ p_i at all masked positions and keeps {i : p_i(x_i) ≥ �
 draw where that set is empty. Default τ = 0.9.
 
 Source: Fast-dLLM [arXiv 2505.22618], whose tokens are argmaxes by default: then p_i(x_i) = max p_i
-and this is `threshold`. At temperature 1 it is not: an unlikely token is thrown away and drawn again
-later, until a likely one comes, so the law is biased towards likely tokens. Kept to show by how much.
+and this is `threshold`. At temperature 1 it is not: an unlikely token is thrown away and drawn
+again later, until a likely one comes, so the law is biased towards likely tokens. Kept to show by
+how much.
 """
 
 from dataclasses import dataclass

@@ -7,7 +7,6 @@ The JSON says which run it belongs to; a run resumes only its own checkpoints.
 
 import hashlib
 import json
-import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -59,7 +58,7 @@ def save_checkpoint(
     }
     write(aside / "state.json", (json.dumps(about, indent=1) + "\n").encode())
     shutil.rmtree(final, ignore_errors=True)
-    os.replace(aside, final)
+    aside.replace(final)
     for old in checkpoints(out):
         if old != final:
             shutil.rmtree(old)
@@ -82,7 +81,7 @@ def load_checkpoint(
     for key, value in run.items():
         if about["run"].get(key) != value:
             raise MaskwalkError(
-                f"{last} belongs to another run: its {key} differ ({_difference(about, run, key)}). "
+                f"{last} belongs to another run: its {key} differ: {_difference(about, run, key)}. "
                 "Repeat the original command, or train into another directory."
             )
     try:

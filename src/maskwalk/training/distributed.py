@@ -5,12 +5,13 @@ whole batch, so the processes together see the batch that one process would.
 """
 
 import os
+import socket
 from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as mp
+from torch.multiprocessing.spawn import spawn
 
 from maskwalk.errors import MaskwalkError, whole
 
@@ -65,21 +66,16 @@ def launch(target: Callable[..., Any], devices: int, *args: Any) -> None:
     if devices == 1 or "WORLD_SIZE" in os.environ:
         target(*args)
         return
+    start: Any = spawn
     try:
-        mp.start_processes(
-            _start, (target, devices, free_port(), args), nprocs=devices, start_method="spawn"
-        )
-    except mp.ProcessRaisedException as problem:
-        lines = str(problem).strip().splitlines()
-        raise MaskwalkError(
-            f"A training process failed: {lines[-1] if lines else problem}"
-        ) from problem
+        start(_start, (target, devices, free_port(), args), nprocs=devices)
+    except Exception as problem:  # the child's traceback comes as text in the exception
+        last = (str(problem).strip().splitlines() or [repr(problem)])[-1]
+        raise MaskwalkError(f"A training process failed: {last}") from problem
 
 
 def free_port() -> int:
     """A port nobody listens on."""
-    import socket
-
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         return int(s.getsockname()[1])

@@ -57,9 +57,10 @@ class Log:
         for job, found in zip(self.jobs, metrics):
             values |= {f"{name}/{job.name}": value for name, value in found.items()}
         self.write(done, values)
-        for name in {name for found in metrics for name in found}:
+        for name in ("bound", "coherence"):
             each = [found[name] for found in metrics if name in found]
-            self.shown[name] = sum(each) / len(each)
+            if each:
+                self.shown[name] = sum(each) / len(each)
         if self.live or self.plain:
             sys.stderr.write(("\r\033[K" if self.live else "") + self.line(done) + "\n")
             sys.stderr.flush()
@@ -95,9 +96,10 @@ def _step(line: str) -> float:
 def _tensorboard(out: Path) -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
+    except (ImportError, AttributeError):  # not installed, or not fit for this NumPy
         return None
-    return SummaryWriter(str(out / "tensorboard"))  # type: ignore[no-untyped-call]
+    writer: Any = SummaryWriter
+    return writer(str(out / "tensorboard"))
 
 
 def _wandb(out: Path, about: dict[str, Any]) -> Any:

@@ -103,7 +103,7 @@ def train(
         run = identity(config, jobs, settings, group.world)
         if not resume and checkpoints(out):
             raise MaskwalkError(
-                f"{out} already holds a run; continue it with --resume, or choose another directory."
+                f"{out} already holds a run; continue it with --resume, or name another directory."
             )
         kept = load_checkpoint(out, run) if resume else None
         stepper = Stepper(config, jobs, settings, group.device, group.rank, group.world)

@@ -1,0 +1,73 @@
+"""The fused kernels against the plain formulas, on an accelerator."""
+
+import pytest
+import torch
+
+from maskwalk.denoisers.attention import attend, rotation
+from maskwalk.denoisers.network import NetworkDenoiser
+from maskwalk.denoisers.weights import DDiTConfig, layout
+from maskwalk.scores import score
+from maskwalk.training.settings import Job, Settings
+from maskwalk.training.step import Stepper
+
+pytestmark = pytest.mark.gpu
+
+
+def distance(a: torch.Tensor, b: torch.Tensor) -> float:
+    return float((a.double().cpu() - b.double().cpu()).norm() / b.double().norm())
+
+
+@pytest.mark.parametrize("length", [5, 24, 40])
+def test_attention(length: int) -> None:
+    qkv = torch.randn(7, length, 3 * 128, generator=torch.Generator().manual_seed(0)).half()
+    plain = attend(qkv.double(), 2, rotation(length, 32).double())
+    fused = attend(qkv.cuda(), 2, rotation(length, 32).cuda())
+    assert distance(fused, plain) < 2e-3
+
+
+def test_a_steps_gradient_is_the_cpus() -> None:
+    """bfloat16 with fused kernels against float32 with plain formulas, dropout included."""
+    config = DDiTConfig(blocks=2)
+    generator = torch.Generator().manual_seed(0)
+    walks = torch.randint(0, 500, (500, 24), generator=generator)
+    jobs = [Job("a", walks, 1, 0.1), Job("b", walks, 2, 0.3)]
+    noise = 0.03 * torch.randn(2, layout(config).size, generator=generator)
+    found = {}
+    for device in ("cpu", "cuda"):
+        stepper = Stepper(config, jobs, Settings(batch=32), device, compiled=False, graph=False)
+        for part, extra in zip(stepper.parts, layout(config).parts(noise)):
+            part.weights += extra.to(device)
+        matrices = stepper.parts[0].weights
+        matrices = matrices.to(torch.bfloat16) if device == "cuda" else matrices
+        leaves = [t.detach().requires_grad_() for t in (matrices, stepper.parts[1].weights)]
+        losses = stepper.objective(*leaves)
+        gradients = torch.autograd.grad(losses.sum(), leaves)
+        found[device] = [losses.detach().cpu(), *(g.double().cpu() for g in gradients)]
+    assert distance(found["cuda"][0], found["cpu"][0]) < 1e-3
+    ours, theirs = (layout(config).grouped(*found[d][1:]) for d in ("cuda", "cpu"))
+    for name in ours:
+        assert distance(ours[name], theirs[name]) < 0.03, name
+
+
+def test_a_graph_steps_as_eager_code_does() -> None:
+    config = DDiTConfig(vocab_size=20, length=8, hidden=64, cond=16, blocks=1, heads=2)
+    walks = torch.randint(0, 20, (300, 8), generator=torch.Generator().manual_seed(0))
+    settings = Settings(steps=100, batch=32, lr=1e-3)
+    jobs = [Job("a", walks, 1, 0.1), Job("b", walks[:100], 2, 0.0)]
+    graph = Stepper(config, jobs, settings, "cuda").advance(30)
+    eager = Stepper(config, jobs, settings, "cuda", compiled=False, graph=False).advance(30)
+    torch.testing.assert_close(graph, eager, rtol=2e-2, atol=2e-2)
+
+
+def test_narrow_inference_is_near_and_keeps_ties() -> None:
+    config = DDiTConfig()
+    weights = layout(config).initial([0])[0]
+    weights += 0.03 * torch.randn(weights.shape, generator=torch.Generator().manual_seed(0))
+    tokens = torch.randint(0, 501, (70, 24), generator=torch.Generator().manual_seed(1))
+    wide = NetworkDenoiser(config, weights)(tokens)
+    narrow = NetworkDenoiser(config, weights, device="cuda", rows=64)
+    assert float((narrow(tokens.cuda()).cpu() - wide).abs().max()) < 5e-3
+    entropies = score("entropy", narrow(torch.full((3, 24), 500).cuda()), narrow.grid)
+    assert len(entropies.unique()) == 1
+    parts = torch.cat([narrow(part.cuda()) for part in tokens.split(9)])
+    assert torch.equal(parts, narrow(tokens.cuda()))
