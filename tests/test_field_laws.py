@@ -164,11 +164,11 @@ def test_speculative_is_exact_with_draw_options() -> None:
 
 
 def test_ancestral_is_random_one_at_a_time_as_steps_grow() -> None:
-    laws = {steps: ancestral(ANY, 4, steps) for steps in (1, 2, 4, 8, 16, 64, 256)}
+    laws = {steps: ancestral(ANY, 4, steps) for steps in (1, 2, 4, 8, 16, 64)}
     far = [total_variation(law, RANDOM) for law in laws.values()]
     assert all(b < a for a, b in pairwise(far))
     # Two unmask together with a chance of the order of 1/steps, so the distance is of that order.
-    assert far[0] > 0.1 and far[-1] < 0.005 and far[-1] == pytest.approx(far[-2] / 4, rel=0.1)
+    assert far[0] > 0.1 and far[-1] < 0.01 and far[-1] == pytest.approx(far[-2] / 4, rel=0.1)
     for steps in (2, 8):
         assert agrees(f"ancestral({steps})", ANY, laws[steps])
         assert agrees(f"ancestral({steps}, cached=True)", ANY, laws[steps])
@@ -177,9 +177,10 @@ def test_ancestral_is_random_one_at_a_time_as_steps_grow() -> None:
 
 def test_by_how_much_the_argmax_finish_is_biased() -> None:
     """About eps · length at the public 1e-5; visible when time stops early."""
-    for eps, low, high in ((1e-5, 1e-7, 1e-4), (0.2, 0.02, 0.5)):
-        biased, fair = ancestral(ORACLE, 3, 16, eps), ancestral(ORACLE, 3, 16)
-        assert low < total_variation(biased, fair) < high
+    fair = ancestral(ORACLE, 3, 16)
+    for eps, bias in ((1e-5, 8.27e-6), (0.2, 0.1255)):
+        biased = ancestral(ORACLE, 3, 16, eps)
+        assert total_variation(biased, fair) == pytest.approx(bias, rel=0.01)
     law = ancestral(ORACLE, 3, 4, 0.2)
     assert agrees("ancestral(4, finish='argmax', eps=0.2)", ORACLE, law)
     assert not agrees("ancestral(4)", ORACLE, law)
@@ -190,14 +191,14 @@ def test_by_how_much_drawing_first_is_biased() -> None:
     one = law_of(ORACLE, 3, [draw_first(lambda drawn: 1)] * 3)
     assert agrees("low_confidence(3)", ORACLE, one)
     assert not agrees("low_confidence(3)", ORACLE, NU)
-    assert total_variation(one, NU) == pytest.approx(0.0955, abs=0.05)
+    assert total_variation(one, NU) == pytest.approx(0.2535, abs=1e-4)
 
     def bar(drawn: list[float]) -> int:
-        return max(1, sum(p >= 0.6 - 1e-9 for p in drawn))
+        return max(1, sum(p >= 0.4 - 1e-9 for p in drawn))
 
     law = law_of(ORACLE, 3, [draw_first(bar)] * 3)
-    assert agrees("threshold_drawn(0.6)", ORACLE, law)
-    assert total_variation(law, NU) > 0.02
+    assert agrees("threshold_drawn(0.4)", ORACLE, law)
+    assert total_variation(law, NU) == pytest.approx(0.3291, abs=1e-4)
     choose = sampler_law(SAMPLERS.build("threshold(0.99)"), ORACLE, torch.full((3,), 3))
     assert total_variation(choose, NU) < 1e-12
 
@@ -214,4 +215,4 @@ def test_by_how_much_the_merged_level_of_dus_is_biased() -> None:
         return total_variation(sampler_law(SAMPLERS.build(spec), oracle, start), truth)
 
     assert distance("dus(merge=False)") < 1e-12
-    assert distance("dus()") > 0.2
+    assert distance("dus()") == pytest.approx(0.4054, abs=1e-4)

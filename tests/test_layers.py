@@ -7,6 +7,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "maskwalk"
 LAYERS = [
     "errors",
     "specs",
+    "draws_triton",
     "draws",
     "graphs",
     "walks",

@@ -13,7 +13,7 @@ from scipy.stats import chi2
 from torch import Tensor
 from typer.testing import CliRunner
 
-from maskwalk.canvas import RoundStreams, State, UnmaskingPolicy, View
+from maskwalk.canvas import UnmaskingPolicy
 from maskwalk.commands.diagnose import diagnose as command
 from maskwalk.commands.diagnose import table
 from maskwalk.contract import FALSE_ALARM, goodness_of_fit
@@ -27,6 +27,7 @@ from maskwalk.likelihood import Likelihood, estimate
 from maskwalk.oracles import EnumerationOracle, oracle_for
 from maskwalk.replay import Replayed, bridges, replay, truth_of
 from maskwalk.samplers import SAMPLERS
+from maskwalk.samplers.planned import Planned
 from maskwalk.samplers.random import Random
 from maskwalk.specs import Spec
 from maskwalk.tasks import TASKS
@@ -54,20 +55,6 @@ class Noisy:
     def __call__(self, tokens: Tensor, at: Tensor | None = None) -> Tensor:
         probs = self.oracle(tokens, at).exp()
         return ((1 - self.noise) * probs + self.noise / self.vocab_size).log()
-
-
-@dataclass(frozen=True)
-class Planned(UnmaskingPolicy):
-    """A fixed sequence of sets."""
-
-    sets: tuple[tuple[int, ...], ...]
-
-    def choose(
-        self, view: View, state: State, rng: RoundStreams
-    ) -> tuple[Tensor, dict[str, Tensor]]:
-        chosen = torch.zeros_like(view.masked)
-        chosen[:, list(self.sets[view.round])] = True
-        return chosen, state
 
 
 def denoisers(law: WalkLaw) -> list[Denoiser]:
@@ -127,10 +114,10 @@ def test_each_round_is_total_correlation_and_marginal_error_by_listing_walks(nam
     noisy = Noisy(EnumerationOracle(law), 0.1)
     walks, logs = law.support()
     nu = logs.exp()
-    plan = Planned(((1, 3), (0, 2, 4)))
+    sets, plan = ((1, 3), (0, 2, 4)), Planned(turns=(1, 0, 1, 0, 1))
     got = replay(plan, noisy, walks, streams=Streams(0, len(walks)), law=law)
     revealed: list[int] = []
-    for r, block in enumerate(plan.sets):
+    for r, block in enumerate(sets):
         correlation = error = 0.0
         for seen in sorted({tuple(x) for x in walks[:, revealed].tolist()}):
             agree = (walks[:, revealed] == torch.tensor(seen)).all(1)
@@ -333,9 +320,9 @@ def test_the_ledger_adds_up_and_flags_what_few_walks_carry() -> None:
     law = small_law("st_er(nodes=60, p=0.05)", "lazy(stay=0.125)", 16)
     noisy = Noisy(oracle_for(law), 0.02)
     walks, given = exact_walks(law, TASKS.build("unconditional", law=law, count=64, seed=0))
-    best = best_plans(law, walks, given)
+    plans = best_plans(law, walks, given)
     rows = {
-        spec: diagnose(law, noisy, SAMPLERS.build(spec), walks, given, best=best, orders=2)
+        spec: diagnose(law, noisy, SAMPLERS.build(spec), walks, given, plans=plans, orders=2)
         for spec in ("bisection()", "random(block=6)", "left_to_right")
     }
     for row in rows.values():
@@ -379,10 +366,12 @@ SMALL = ["--graph", "st_er(nodes=12, p=0.1)", "--length", "7", "--count", "60"]
 
 
 def test_the_command_prints_a_ledger_for_machines_and_for_people() -> None:
-    code, out, _ = run_command(*SMALL, "--json", "--optimal", "3")
+    code, out, _ = run_command(*SMALL, "--json", "--optimal", "2")
     rows = json.loads(out)
     assert code == 0 and [r["sampler"] for r in rows[:24]] == list(PAPER)
     assert rows[24]["sampler"].startswith("optimal_random(sizes=(")
+    assert rows[25]["sampler"].startswith("planned(turns=(") and rows[25]["calls"] == 2
+    assert rows[25]["best"] > 0.1 and abs(rows[25]["regret"]) < 5 * rows[25]["dependence_se"]
     needed = ("sampler", "calls", "coherence", "kl", "kl_se", "kl_kind", "dependence", "denoiser")
     for row in rows:
         assert all(row[key] is not None for key in (*needed, "worst_round", "ess", "rounds"))
@@ -402,3 +391,52 @@ def test_the_commands_mistakes_are_sentences() -> None:
     ):
         code, _, problem = run_command(*SMALL, *words)
         assert code and isinstance(problem, MaskwalkError) and says in str(problem)
+
+
+@dataclass
+class NineInTen:
+    """Two tokens that always alternate, known with 90 % certainty once a token is revealed."""
+
+    vocab_size: int = 2
+    mask_id: int = 2
+    grid: float = 1e-9
+
+    def __call__(self, tokens: Tensor, at: Tensor | None = None) -> Tensor:
+        at = tokens == 2 if at is None else at
+        row, position = at.nonzero(as_tuple=True)
+        known = tokens != 2
+        first = known.to(torch.uint8).argmax(1)  # any revealed token tells the whole walk
+        right = (tokens.gather(1, first[:, None])[row, 0] + position - first[row]) % 2
+        sure = 0.5 + 0.4 * known.any(1)[row].double()
+        probs = torch.stack([1 - sure, sure], 1)
+        return torch.where(right[:, None] == 1, probs, probs.flip(1)).log()
+
+
+def test_the_worked_example_of_the_documentation() -> None:
+    law = small_law("st_er(nodes=2, p=0.0)", "lazy(stay=0)", 3, 0)
+    walks, logs = law.support()
+    assert walks.tolist() == [[0, 1, 0], [1, 0, 1]] and logs.exp().tolist() == [0.5, 0.5]
+    for turns, dependence, error in (
+        ((0, 0, 1), log(2), -log(0.9)),
+        ((1, 0, 1), 0.0, -2 * log(0.9)),
+        ((0, 1, 2), 0.0, -2 * log(0.9)),
+        ((0, 0, 0), 2 * log(2), 0.0),
+    ):
+        got = replay(Planned(turns=turns), NineInTen(), walks, streams=Streams(0, 2), law=law)
+        found = estimate([got], logs.exp())
+        assert found.dependence == pytest.approx(dependence, abs=1e-12)
+        assert found.denoiser == pytest.approx(error, abs=1e-12)
+        assert found.coherence == pytest.approx(torch.tensor(-dependence - error).exp().item())
+
+
+@pytest.mark.gpu
+def test_the_device_changes_nothing() -> None:
+    law = LARGER
+    walks = law.sample(64, 0)
+    for spec in ("entropy(block=2)", "dependence_bounded(budget=0.5)"):
+        rows = [
+            diagnose(law, oracle_for(law), SAMPLERS.build(spec), walks.to(device))
+            for device in ("cpu", "cuda")
+        ]
+        for key in ("kl", "coherence", "dependence", "calls"):
+            assert rows[0][key] == pytest.approx(rows[1][key], abs=1e-9)

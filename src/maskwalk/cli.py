@@ -10,6 +10,7 @@ from maskwalk import __version__
 from maskwalk.commands.bench import bench
 from maskwalk.commands.catalogue import list_
 from maskwalk.commands.common import err, out
+from maskwalk.commands.diagnose import diagnose
 from maskwalk.commands.report import report
 from maskwalk.commands.sample import sample
 from maskwalk.commands.theory import theory
@@ -27,7 +28,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("list")(list_)
-for command in (sample, bench, report, theory, zoo, train):
+for command in (sample, bench, report, diagnose, theory, zoo, train):
     app.command()(command)
 
 

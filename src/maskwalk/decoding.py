@@ -95,11 +95,11 @@ def decode(
                 f"{sampler!r} did not finish {length} positions in {canvas.round} rounds."
             )
         rng = RoundStreams(streams, canvas.round, length, draw, ties)
-        seen = _watch(rng, canvas) if recorder is not None else None
+        seen = rng.watch = _Watch(canvas.tokens) if recorder is not None else None
         counted.rows = rows
         after = sampler.step(canvas, counted, rng)
         if recorder is not None and seen is not None:
-            recorder.add(canvas.round, rows, canvas.tokens, after.tokens, *seen)
+            recorder.add(canvas.round, rows, canvas.tokens, after.tokens, seen.log_prob, seen.nats)
         rounds[rows] += 1
         canvas = replace(after, round=canvas.round + 1)
 
@@ -121,16 +121,13 @@ def _check_tokens(tokens: Tensor, denoiser: Denoiser, streams: Streams) -> None:
         )
 
 
-def _watch(rng: RoundStreams, canvas: Canvas) -> tuple[Tensor, Tensor]:
+class _Watch:
     """Two canvases that fill with log p(token) and the marginal's entropy as tokens are drawn."""
-    log_prob = torch.full(
-        canvas.tokens.shape, torch.nan, dtype=torch.float64, device=canvas.tokens.device
-    )
-    nats = log_prob.clone()
 
-    def watch(at: Tensor, log_probs: Tensor, tokens: Tensor) -> None:
-        log_prob[at] = log_probs.gather(1, tokens[:, None])[:, 0].to(torch.float64)
-        nats[at] = entropy(log_probs)
+    def __init__(self, tokens: Int[Tensor, "batch length"]) -> None:
+        self.log_prob = torch.full_like(tokens, torch.nan, dtype=torch.float64)
+        self.nats = self.log_prob.clone()
 
-    rng.watch = watch
-    return log_prob, nats
+    def __call__(self, at: Tensor, log_probs: Tensor, tokens: Tensor) -> None:
+        self.log_prob[at] = log_probs.gather(1, tokens[:, None])[:, 0].to(torch.float64)
+        self.nats[at] = entropy(log_probs)

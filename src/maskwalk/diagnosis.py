@@ -8,7 +8,7 @@ average is compared with a mixture of the best plans of 4 and 5.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from functools import cache
 from math import isinf, isnan
@@ -24,6 +24,7 @@ from maskwalk.draws import Draw, Streams
 from maskwalk.errors import MaskwalkError, whole
 from maskwalk.likelihood import estimate
 from maskwalk.optimum import (
+    Plan,
     best_chain_sets,
     best_sets,
     information_curve,
@@ -36,6 +37,7 @@ from maskwalk.optimum.sets import SEARCHED
 from maskwalk.oracles import Oracle
 from maskwalk.replay import Replayed, bridges, replay, truth_of
 from maskwalk.samplers.optimal_random import OptimalRandom
+from maskwalk.samplers.planned import Planned
 from maskwalk.tasks import Prompts
 from maskwalk.walks import ChainLaw, WalkLaw
 
@@ -51,7 +53,7 @@ PAPER = (
     *(f"margin(block={b})" for b in (1, 2, 4, 6, 8)),
 )
 
-Best = Callable[[float], float]  # the least dependence, in nats, for a mean number of calls
+Plans = Callable[[int], Plan]  # the best plan for a number of calls
 Row = dict[str, Any]
 
 
@@ -83,9 +85,9 @@ def diagnose(
     draw: Draw | None = None,
     ties: str = "uniform",
     orders: int = 1,
-    best: Best | None = None,
+    plans: Plans | None = None,
 ) -> Row:
-    """One row of the ledger: estimates, the loss by round, and the regret if `best` is known.
+    """One row of the ledger: estimates, the loss by round, and (with `plans`) the regret.
 
     `law=None` gives the negative log-likelihood only. The rounds are counted from 0, as in a trace.
     """
@@ -117,8 +119,8 @@ def diagnose(
     losses = [_cost(part) for part in row["rounds"]]
     row["worst_round"] = losses.index(max(losses)) if replays[0].split else None
     row["best"] = row["regret"] = None
-    if best is not None and found.dependence is not None:
-        row["best"] = best(row["calls"])
+    if plans is not None and found.dependence is not None:
+        row["best"] = least(plans, row["calls"])
         row["regret"] = found.dependence - row["best"]
     row["seconds"] = round(time.perf_counter() - began, 3)
     return row
@@ -174,8 +176,8 @@ def best_plans(
     walks: Int[Tensor, "n length"],
     given: Bool[Tensor, "n length"],
     oracle: Oracle | None = None,
-) -> Best | None:
-    """The least dependence for any number of calls; None where it is not computed.
+) -> Plans | None:
+    """The plan of sets that loses least, for any number of calls; None where it is not computed.
 
     First-order laws: exactly, or (between given tokens) from the entropies along these walks. Other
     laws: by searching all plans of walks of at most eight tokens.
@@ -187,38 +189,40 @@ def best_plans(
     oracle = truth_of(law) if oracle is None else oracle
     if isinstance(law, ChainLaw) and oracle is not None:
         triples = walked_triples(oracle, walks, pattern) if pattern else triple_entropies(law)
-        return _interpolated(lambda n: best_chain_sets(triples, n, pattern).nats, free)
+        return cache(lambda calls: best_chain_sets(triples, min(calls, free), pattern))
     if not pattern and free <= SEARCHED:
         try:
             joint = listed_entropies(law)
         except MaskwalkError:
             return None
-        return _interpolated(lambda n: best_sets(joint, law.length, n).nats, free)
+        return cache(lambda calls: best_sets(joint, law.length, min(calls, free)))
     return None
 
 
-def _interpolated(nats: Callable[[int], float], most: int) -> Best:
-    at = cache(nats)
-
-    def best(calls: float) -> float:
-        low = min(max(1, int(calls)), most)
-        high = min(low + 1, most)
-        part = min(max(calls - low, 0.0), 1.0)
-        return (1 - part) * at(low) + (part * at(high) if part else 0.0)
-
-    return best
+def least(plans: Plans, calls: float) -> float:
+    """The least dependence for a mean number of calls: a mixture of the two nearest plans."""
+    low = max(1, int(calls))
+    part = min(max(calls - low, 0.0), 1.0)
+    return (1 - part) * plans(low).nats + (part * plans(low + 1).nats if part else 0.0)
 
 
-def optimal_random(
+def optimal(
     denoiser: Denoiser,
     walks: Int[Tensor, "n length"],
     given: Bool[Tensor, "n length"],
     calls: Sequence[int],
+    plans: Plans | None = None,
     seed: int = 0,
-) -> list[OptimalRandom]:
-    """`optimal_random` with the best block sizes for each number of calls, from the denoiser."""
+) -> Iterator[tuple[str, Sampler]]:
+    """The best of both kinds for each number of calls, as specs: block sizes for a random order
+    (from the denoiser's information curve), and a plan of sets where `plans` are known."""
     curve = information_curve(denoiser, walks, given, seed)
-    return [OptimalRandom(sizes=optimal_sizes(curve, n)) for n in calls]
+    for n in calls:
+        sizes = optimal_sizes(curve, n)
+        yield f"optimal_random(sizes={sizes})", OptimalRandom(sizes=sizes)
+        if plans is not None:
+            turns = plans(n).turns(walks.shape[1])
+            yield f"planned(turns={turns})", Planned(turns=turns)
 
 
 def for_json(value: Any) -> Any:

@@ -31,7 +31,7 @@ from torch import Tensor
 from maskwalk.canvas import Sampler, UnmaskingPolicy
 from maskwalk.decoding import decode
 from maskwalk.denoisers.protocol import Denoiser
-from maskwalk.draws import Draw, Purpose, Streams
+from maskwalk.draws import Draw, Streams
 from maskwalk.errors import MaskwalkError
 from maskwalk.oracles import Oracle, oracle_for
 from maskwalk.samplers.bisection import Bisection
@@ -83,8 +83,7 @@ class Watched(Streams):
     def _words(
         self, rows: Tensor, positions: Tensor, purpose: int, round: int, block: Tensor | int
     ) -> list[Tensor]:
-        if purpose != Purpose.TOKEN:
-            self.asked.append(True)
+        self.asked.append(True)
         return super()._words(rows, positions, purpose, round, block)
 
 

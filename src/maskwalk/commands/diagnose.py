@@ -35,7 +35,7 @@ def diagnose(
     orders: Annotated[int, typer.Option(help="Replays of each; more tighten a random KL.")] = 1,
     optimal: Annotated[
         list[int] | None,
-        typer.Option(help="Also random order in this many calls, best block sizes; repeatable."),
+        typer.Option(help="Also the best block sizes and sets for this many calls; repeatable."),
     ] = None,
     graph_seed: common.GraphSeed = None,
     seed: common.Seed = 0,
@@ -52,8 +52,9 @@ def diagnose(
     Example: maskwalk diagnose --denoiser zoo:st_er_deg7 --json
     """
     from maskwalk.denoisers.table import build_denoiser
-    from maskwalk.diagnosis import PAPER, best_plans, exact_walks, for_json, optimal_random
+    from maskwalk.diagnosis import PAPER, best_plans, exact_walks, for_json
     from maskwalk.diagnosis import diagnose as one
+    from maskwalk.diagnosis import optimal as best_of
     from maskwalk.draws import preset as preset_of
     from maskwalk.experiment import Cell, build_law
     from maskwalk.replay import check_replayable, truth_of
@@ -75,10 +76,10 @@ def diagnose(
     oracle = truth_of(law, model)
     prompts = TASKS.build(cell.task, law=law, count=count, seed=seed)
     walks, given = (x.to(device) for x in exact_walks(law, prompts, seed, oracle))
-    best = best_plans(law, walks, given, oracle)
-    for sized in optimal_random(model, walks, given, optimal, seed) if optimal else ():
-        jobs.append((f"optimal_random(sizes={sized.sizes})", sized))
-    settings: Row = {"seed": seed, "draw": draw, "ties": ties, "orders": orders, "best": best}
+    plans = best_plans(law, walks, given, oracle)
+    if optimal:
+        jobs += best_of(model, walks, given, optimal, plans, seed)
+    settings: Row = {"seed": seed, "draw": draw, "ties": ties, "orders": orders, "plans": plans}
     rows = []
     text = TextColumn("{task.description}")
     with Progress(
@@ -102,7 +103,7 @@ def table(rows: list[Row]) -> Group:
 
     labels = {s.spec: s.label for s in samplers([row["sampler"] for row in rows])}
     shown = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    shown.add_column("sampler", max_width=24)
+    shown.add_column("sampler", max_width=28, no_wrap=True, overflow="ellipsis")
     for name in ("calls", "coherence", "KL", "depend.", "denois.", "worst", "regret"):
         shown.add_column(name, justify="right", no_wrap=True)
     for row in rows:

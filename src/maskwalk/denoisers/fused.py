@@ -19,7 +19,9 @@ import triton.language as tl
 from torch import Tensor
 from torch.library import triton_op, wrap_triton
 
-PARTS = 128  # programs per model in a gradient, each with its own sums over rows
+# Programs in a gradient, over all models: each keeps its own sums over its share of rows.
+PROGRAMS, GELU_PROGRAMS = 512, 1792
+STAGES = 2  # tiles on their way from memory while one is worked on
 
 
 @triton.jit
@@ -114,6 +116,7 @@ def _join_gradient(
     HIDDEN: tl.constexpr,
     BLOCK: tl.constexpr,
     PARTS: tl.constexpr,
+    STAGES: tl.constexpr,
 ):
     part, model = tl.program_id(0), tl.program_id(1)
     column = tl.arange(0, HIDDEN)[None, :]
@@ -123,7 +126,7 @@ def _join_gradient(
     sum_o = tl.zeros((BLOCK, HIDDEN), tl.float32)
     sum_g = tl.zeros((BLOCK, HIDDEN), tl.float32)
     sum_b = tl.zeros((BLOCK, HIDDEN), tl.float32)
-    for tile in range(part, tl.cdiv(rows, BLOCK), PARTS):
+    for tile in tl.range(part, tl.cdiv(rows, BLOCK), PARTS, num_stages=STAGES):
         row = tile * BLOCK + tl.arange(0, BLOCK)[:, None]
         inside, place = row < rows, row * HIDDEN + column
         value = tl.load(new + begin + place, inside, 0.0)
@@ -189,13 +192,14 @@ def _gelu_gradient(
     WIDTH: tl.constexpr,
     BLOCK: tl.constexpr,
     PARTS: tl.constexpr,
+    STAGES: tl.constexpr,
 ):
     part, model = tl.program_id(0), tl.program_id(1)
     column = tl.arange(0, WIDTH)[None, :]
     begin = model.to(tl.int64) * rows * WIDTH
     b = tl.load(bias + model * bias_step + column).to(tl.float32)
     total = tl.zeros((BLOCK, WIDTH), tl.float32)
-    for tile in range(part, tl.cdiv(rows, BLOCK), PARTS):
+    for tile in tl.range(part, tl.cdiv(rows, BLOCK), PARTS, num_stages=STAGES):
         row = tile * BLOCK + tl.arange(0, BLOCK)[:, None]
         place, inside = begin + row * WIDTH + column, row < rows
         value = tl.load(z + place, inside, 0.0).to(tl.float32) + b
@@ -285,8 +289,9 @@ def join_gradient(
     rows, hidden, block = _grid(new)
     d_x = torch.empty_like(new)
     d_y = torch.empty_like(d_out) if y is not None else new.new_empty(0)
-    sums = new.new_empty(len(new), PARTS, 4, hidden)
-    wrap_triton(_join_gradient)[(PARTS, len(new))](
+    parts = max(1, PROGRAMS // len(new))
+    sums = new.new_empty(len(new), parts, 4, hidden)
+    wrap_triton(_join_gradient)[(parts, len(new))](
         new,
         new if y is None else y,
         new if bias is None else bias,
@@ -311,7 +316,8 @@ def join_gradient(
         DROP=keys is not None,
         HIDDEN=hidden,
         BLOCK=block,
-        PARTS=PARTS,
+        PARTS=parts,
+        STAGES=STAGES,
     )
     return d_x, d_y, sums
 
@@ -370,12 +376,20 @@ def gelu(z: Tensor, bias: Tensor) -> Tensor:
 def gelu_gradient(z: Tensor, bias: Tensor, d_out: Tensor) -> tuple[Tensor, Tensor]:
     """The gradient of z, and partial sums of the bias's."""
     rows, width, block = _grid(z)
-    d_z, sums = (
-        torch.empty_like(z),
-        torch.empty(len(z), PARTS, width, dtype=torch.float32, device=z.device),
-    )
-    wrap_triton(_gelu_gradient)[(PARTS, len(z))](
-        z, bias, d_out, d_z, sums, rows, bias.stride(0), WIDTH=width, BLOCK=block, PARTS=PARTS
+    parts = max(1, GELU_PROGRAMS // len(z))
+    d_z, sums = torch.empty_like(z), z.new_empty((len(z), parts, width), dtype=torch.float32)
+    wrap_triton(_gelu_gradient)[(parts, len(z))](
+        z,
+        bias,
+        d_out,
+        d_z,
+        sums,
+        rows,
+        bias.stride(0),
+        WIDTH=width,
+        BLOCK=block,
+        PARTS=parts,
+        STAGES=STAGES,
     )
     return d_z, sums
 

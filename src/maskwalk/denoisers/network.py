@@ -57,7 +57,7 @@ class NetworkDenoiser:
         self._forward: Any = self._eager
         if compiled:
             self._forward = torch.compile(self._eager, fullgraph=True, dynamic=False)
-        self._graphs: dict[int, tuple[Any, Tensor, Answer]] = {}
+        self._graphs: dict[int, tuple[Any, Tensor, Answer, Tensor]] = {}
 
     def load(self, weights: Float[Tensor, " size"]) -> None:
         """Takes over another model's weights of the same configuration."""
@@ -104,12 +104,13 @@ class NetworkDenoiser:
             return answer
         if length not in self._graphs:
             self._graphs[length] = self._capture(tokens)
-        graph, given, answer = self._graphs[length]
+        graph, given, answer, _ = self._graphs[length]
         given.copy_(tokens)
         graph.replay()
         return answer
 
-    def _capture(self, tokens: Tensor) -> tuple[Any, Tensor, Answer]:
+    def _capture(self, tokens: Tensor) -> tuple[Any, Tensor, Answer, Tensor]:
+        # A graph reads the memory its inputs had when captured: all of them must be kept alive.
         angles, given = self.config.angles(tokens.shape[1], self.device), tokens.clone()
         side = torch.cuda.Stream(self.device)
         side.wait_stream(torch.cuda.current_stream(self.device))
@@ -120,7 +121,7 @@ class NetworkDenoiser:
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             answer = self._forward(given, angles)
-        return graph, given, answer
+        return graph, given, answer, angles
 
     @torch.no_grad()
     def __call__(

@@ -36,6 +36,11 @@ class Plan:
     sets: tuple[tuple[int, ...], ...]
     nats: float
 
+    def turns(self, length: int) -> tuple[int, ...]:
+        """The round of every position (0 for given ones): what the sampler `planned` takes."""
+        turn = {i: r for r, block in enumerate(self.sets) for i in block}
+        return tuple(turn.get(i, 0) for i in range(length))
+
 
 def plan_cost(
     joint: Entropies, sets: Iterable[Iterable[int]], given: Iterable[int] = ()

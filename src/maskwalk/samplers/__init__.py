@@ -27,6 +27,7 @@ from maskwalk.samplers.margin import Margin
 from maskwalk.samplers.optimal_random import OptimalRandom
 from maskwalk.samplers.p2 import P2
 from maskwalk.samplers.pc import Pc
+from maskwalk.samplers.planned import Planned
 from maskwalk.samplers.random import Random
 from maskwalk.samplers.remdm import Remdm
 from maskwalk.samplers.semi_autoregressive import Blocks
@@ -62,6 +63,7 @@ __all__ = [
     "Margin",
     "OptimalRandom",
     "Pc",
+    "Planned",
     "Random",
     "Remdm",
     "Spaced",

@@ -34,7 +34,7 @@ class Ancestral(Sampler):
     finish: str = "draw"
     eps: float = 1e-5
     sweep: ClassVar[tuple[dict[str, Any], ...]] = tuple(
-        {"steps": steps, "cached": True} for steps in (2, 4, 8, 16, 64)
+        {"steps": steps, "cached": True} for steps in (2, 4, 8, 16, 32)
     )
 
     def __post_init__(self) -> None:

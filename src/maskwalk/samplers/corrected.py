@@ -23,13 +23,13 @@ from maskwalk.canvas import Canvas, RoundStreams, Sampler, State, View
 from maskwalk.denoisers.protocol import Denoiser
 from maskwalk.errors import real, whole
 from maskwalk.samplers.bisection import Bisection
-from maskwalk.samplers.inner import Inner, policy
+from maskwalk.samplers.inner import Default, Inner, policy
 from maskwalk.samplers.support import support
 from maskwalk.samplers.table import SAMPLERS
 from maskwalk.samplers.views import Part
 from maskwalk.specs import Spec
 
-EIGHT = Spec("random", (), {"block": 8})
+EIGHT = Default("random", (), {"block": 8})
 
 
 @SAMPLERS.register("corrected")

@@ -11,6 +11,13 @@ from maskwalk.specs import Spec
 Inner = Sampler | Spec
 
 
+class Default(Spec):
+    """A spec that shows itself as it is written, in `maskwalk list` too."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
 def policy(name: str, value: object) -> UnmaskingPolicy:
     """The unmasking policy a parameter names, or an error that says what is allowed."""
     if isinstance(value, str | Spec):

@@ -15,7 +15,7 @@ dropping the token that crosses (Draw(top_p_strict=.9)), and calls in every step
 nothing masked is not charged here. Given tokens take no part, neither in coins nor in the softmax.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import torch
@@ -41,7 +41,7 @@ class Remdm(Sampler):
     eta: float | None = None
     remasks: ClassVar[bool] = True
     sweep: ClassVar[tuple[dict[str, Any], ...]] = (
-        *({"kind": "cap", "steps": steps} for steps in (8, 16, 64)),
+        *({"kind": "cap", "steps": steps} for steps in (8, 16, 32)),
         *({"kind": kind, "steps": 16} for kind in ("rescale", "conf", "loop")),
     )
 
@@ -93,11 +93,6 @@ class Remdm(Sampler):
         log_probs = denoise(canvas.tokens, canvas.masked)[shown[canvas.masked]]
         tokens = rng.draw(log_probs, shown)
         drawn = log_probs.gather(1, tokens[:, None])[:, 0].exp().to(torch.float64)
-        after = canvas.reveal(shown, tokens, {"p": canvas.state["p"].masked_scatter(shown, drawn)})
-        return Canvas(
-            after.tokens.masked_fill(hidden, canvas.mask_id),
-            canvas.given,
-            canvas.mask_id,
-            canvas.round,
-            after.state,
-        )
+        p = canvas.state["p"].masked_scatter(shown, drawn)
+        after = canvas.reveal(shown, tokens, {"p": p})
+        return replace(after, tokens=after.tokens.masked_fill(hidden, canvas.mask_id))

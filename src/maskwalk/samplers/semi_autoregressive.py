@@ -20,12 +20,12 @@ from torch import Tensor
 
 from maskwalk.canvas import Canvas, RoundStreams, State, UnmaskingPolicy, View
 from maskwalk.errors import whole
-from maskwalk.samplers.inner import Inner, policy
+from maskwalk.samplers.inner import Default, Inner, policy
 from maskwalk.samplers.table import SAMPLERS
 from maskwalk.samplers.views import Part
 from maskwalk.specs import Spec
 
-ONE = Spec("confidence", (), {"block": 1})
+ONE = Default("confidence", (), {"block": 1})
 
 
 @SAMPLERS.register("blocks")

@@ -18,11 +18,11 @@ from torch import Tensor
 
 from maskwalk.canvas import Canvas, RoundStreams, State, UnmaskingPolicy, View
 from maskwalk.errors import whole
-from maskwalk.samplers.inner import Inner, policy
+from maskwalk.samplers.inner import Default, Inner, policy
 from maskwalk.samplers.table import SAMPLERS
 from maskwalk.specs import Spec
 
-FOUR = Spec("confidence", (), {"block": 4})
+FOUR = Default("confidence", (), {"block": 4})
 
 
 @SAMPLERS.register("spaced")
