@@ -130,6 +130,8 @@ def test_the_accelerator_gives_the_same_numbers(seed: int) -> None:
     here, there = Streams(seed, ids), Streams(seed, ids.to("cuda"))
     assert torch.equal(here.uniform(Purpose.TIE, 7, 33), there.uniform(Purpose.TIE, 7, 33).cpu())
     rows, places = torch.tensor([2, 0]), torch.tensor([30, 1])
+    spots = there.uniform_at(Purpose.TIE, 7, rows.to("cuda"), places.to("cuda")).cpu()
+    assert torch.equal(here.uniform_at(Purpose.TIE, 7, rows, places), spots)
     one = here.single_at(Purpose.TOKEN, 3, rows, places, 501)
     two = there.single_at(Purpose.TOKEN, 3, rows.to("cuda"), places.to("cuda"), 501)
     assert torch.equal(one, two.cpu())

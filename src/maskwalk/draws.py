@@ -43,7 +43,7 @@ class Purpose(IntEnum):
 
 def philox(counter: list[Tensor], key: tuple[int, int]) -> list[Tensor]:
     """Philox-4x32-10: four int64 tensors holding 32-bit words in, four out."""
-    if counter[0].is_cuda:
+    if counter[0].is_cuda and not torch.compiler.is_compiling():  # compiled code fuses this itself
         from maskwalk.draws_triton import philox as fused
 
         return fused(counter, key)
@@ -89,6 +89,10 @@ class Streams:
 
     def uniform(self, purpose: Purpose, round: int, length: int) -> Float64[Tensor, "batch length"]:
         """One uniform for every position of every sequence."""
+        if self.ids.is_cuda:
+            from maskwalk.draws_triton import uniform
+
+            return uniform(self.ids, self.key, int(purpose), round, length)
         rows = torch.arange(len(self.ids), device=self.ids.device)[:, None]
         positions = torch.arange(length, device=self.ids.device)[None, :]
         words = self._words(rows, positions, purpose, round, 0)
@@ -98,6 +102,10 @@ class Streams:
         self, purpose: Purpose, round: int, rows: Int[Tensor, " n"], positions: Int[Tensor, " n"]
     ) -> Float64[Tensor, " n"]:
         """The same numbers as `uniform`, only at the places named."""
+        if self.ids.is_cuda:
+            from maskwalk.draws_triton import uniform
+
+            return uniform(self.ids, self.key, int(purpose), round, 0, (rows, positions))
         words = self._words(rows, positions, purpose, round, 0)
         return _double(words[0], words[1])
 

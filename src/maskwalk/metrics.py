@@ -13,6 +13,7 @@ paper instead reports the standard deviation of four group means (`group_sd`, nu
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -140,14 +141,19 @@ def tv(sample: Sample, k: int) -> Estimate | None:
     walks = sample.decoded.tokens.cpu()
     n = len(walks)
     value = transition_tv(sample.law, walks, k)
-    runs = [
-        transition_tv(sample.law, sample.law.sample(n, sample.seed, first=FLOOR_IDS + i * n), k)
-        for i in range(FLOOR_RUNS)
-    ]
-    floor, spread = float(np.mean(runs)), float(np.std(runs, ddof=1))
-    floor_se = spread / FLOOR_RUNS**0.5
+    floor, floor_se = tv_floor(sample.law, n, k, sample.seed)
     extra = {"floor": floor, "floor_se": floor_se, "excess": value - floor}
     return Estimate(value, grouped_se(sample.law, walks, k), n, extra)
+
+
+@lru_cache(maxsize=32)
+def tv_floor(law: WalkLaw, n: int, k: int, seed: int) -> tuple[float, float]:
+    """The mean TV of several sets of `n` exact walks, and its standard error."""
+    runs = [
+        transition_tv(law, law.sample(n, seed, first=FLOOR_IDS + i * n), k)
+        for i in range(FLOOR_RUNS)
+    ]
+    return float(np.mean(runs)), float(np.std(runs, ddof=1)) / FLOOR_RUNS**0.5
 
 
 def grouped_se(law: WalkLaw, walks: Tensor, k: int, groups: int = 16) -> float:
@@ -165,8 +171,8 @@ def transition_tv(law: WalkLaw, walks: Int[Tensor, "count length"], k: int) -> f
     if walks.shape[1] <= k:
         raise MaskwalkError(f"Walks of {walks.shape[1]} tokens have no transition of order {k}.")
     windows = walks.unfold(1, k + 1, 1).reshape(-1, k + 1)
-    events, counts = windows.unique(dim=0, return_counts=True)
-    histories, inverse = events[:, :k].unique(dim=0, return_inverse=True)
+    events, counts = _unique_rows(windows, law.vocab_size)
+    histories, inverse = events[:, :k].unique_consecutive(dim=0, return_inverse=True)
     totals = torch.zeros(len(histories), dtype=torch.float64).index_add(0, inverse, counts.double())
     # Only seen events differ from |0 - P|: Σ_v |P̂ - P| = 1 + Σ_seen (|P̂ - P| - P).
     truth = _probabilities(law, histories, inverse, events[:, k])
@@ -174,6 +180,16 @@ def transition_tv(law: WalkLaw, walks: Int[Tensor, "count length"], k: int) -> f
     rows = torch.ones(len(histories), dtype=torch.float64)
     rows.index_add_(0, inverse, (seen - truth).abs() - truth)
     return float(0.5 * (totals / totals.sum() * rows).sum())
+
+
+def _unique_rows(rows: Tensor, vocab: int) -> tuple[Tensor, Tensor]:
+    """The different rows in order, and how often each occurs; by one number a row where it fits."""
+    width = rows.shape[1]
+    if vocab**width >= 2**62:
+        return rows.unique(dim=0, return_counts=True)
+    place = vocab ** torch.arange(width - 1, -1, -1)
+    codes, counts = (rows * place).sum(1).unique(return_counts=True)
+    return codes[:, None] // place % vocab, counts
 
 
 def _probabilities(law: WalkLaw, histories: Tensor, inverse: Tensor, nxt: Tensor) -> Tensor:

@@ -24,8 +24,8 @@ Score = Callable[[Tensor], Tensor]
 
 def entropy(log_probs: Float[Tensor, "rows vocab"]) -> Float64[Tensor, " rows"]:
     """Entropy of each marginal in nats; 0 log 0 = 0."""
-    nats: Tensor = torch.special.entr(log_probs.to(torch.float64).exp())
-    return nats.sum(-1)
+    probs = log_probs.to(torch.float64).exp()
+    return torch.special.entr(probs, out=probs).sum(-1)  # in place: the table may be large
 
 
 def confidence(log_probs: Float[Tensor, "rows vocab"]) -> Float64[Tensor, " rows"]:

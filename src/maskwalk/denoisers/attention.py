@@ -4,7 +4,7 @@ Rotary positions turn the pair (j, j + width/2) of a head's query and key at pos
 angle t·10000^(-2j/width) [Su et al., 2021], so scores depend on distances only.
 
 Everywhere: PyTorch's scaled dot product. On an accelerator, walks of at most 64 tokens go through
-one small fused kernel instead (`short_attention`), which reads queries, keys and values once:
+one small fused kernel instead (`kernels.attention`), which reads queries, keys and values once:
 library kernels are built for long sequences and spend most of a 24-token tile on padding.
 """
 
@@ -45,7 +45,7 @@ def attend(
     """softmax(q·k/√width)·v for every head of every row."""
     rows, length, threefold = qkv.shape
     if usable(qkv, heads):
-        from maskwalk.denoisers.short_attention import short_attention
+        from maskwalk.denoisers.kernels.attention import short_attention
 
         fused: Tensor = short_attention(qkv, angles, heads)
         return fused

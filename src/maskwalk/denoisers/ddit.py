@@ -121,9 +121,9 @@ def join(
     models, _, length, hidden = x.shape
     factor, shift = modulation.factor[norm], modulation.shift[norm]
     if _fusable(x, dtype) and factor.shape[1] == 1:
-        from maskwalk.denoisers import fused
+        from maskwalk.denoisers.kernels.join import join as fused
 
-        new, h = fused.join(
+        new, h = fused(
             x.view(models, -1, hidden),
             branch,
             bias,
@@ -163,9 +163,9 @@ def mlp(x: Tensor, h: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         return torch._addmm_activation(bias[0], h[0], weight[0].t(), use_gelu=True)[None]
     z = linear(h, weight)
     if _fusable(x, weight.dtype):
-        from maskwalk.denoisers import fused
+        from maskwalk.denoisers.kernels.gelu import gelu
 
-        out: Tensor = fused.gelu(z, bias)
+        out: Tensor = gelu(z, bias)
         return out
     return F.gelu(z + bias[:, None], approximate="tanh")
 

@@ -7,7 +7,7 @@ out. Logits are float32 and are normalised in float64.
 
 Precision: float32 on a CPU. On an accelerator the matrix products take float16 operands and
 accumulate in float32 (`precision="float32"` switches that off); the residual stream, norms, softmax
-and logits are float32. Ties survive this: see `short_attention`.
+and logits are float32. Ties survive this: see `kernels.attention`.
 """
 
 from typing import Any
@@ -78,6 +78,11 @@ class NetworkDenoiser:
         for mine, values in zip(self._constant, new):
             for old, value in zip(mine, values):
                 old.copy_(value)  # in place: a captured graph knows the address
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a record should say of the answers."""
+        return (f"network in {self.precision}, {self.rows} sequences a call",)
 
     def __repr__(self) -> str:
         return f"NetworkDenoiser({self.config}, rows={self.rows}, precision={self.precision!r})"
@@ -150,7 +155,7 @@ class NetworkDenoiser:
         wanted: Int[Tensor, " rows"],
     ) -> Float[Tensor, "rows vocab"]:
         if answer.is_cuda:
-            from maskwalk.denoisers.fused import log_marginals
+            from maskwalk.denoisers.kernels.marginals import log_marginals
 
             return log_marginals(answer, bias, wanted, self.vocab_size)
         chosen = (answer[wanted] + bias)[:, : self.vocab_size]

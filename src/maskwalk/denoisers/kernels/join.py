@@ -1,16 +1,14 @@
 # mypy: ignore-errors
-"""The elementwise parts of a block as single kernels, for accelerators.
+"""The end of a residual branch and the norm that begins the next, as one kernel.
 
-`join` ends one residual branch and begins the next: with a row's branch output y, bias c, gate g,
-dropout mask k, and the next norm's factor f and offset s,
+With a branch's output y, bias c, gate g and dropout mask k, and the next norm's factor f, offset s,
 
     x' = x + g·k·(y + c),     h = norm(x')·f + s
 
 reads x and y once and writes x' and h once; its gradient reads x', y and the two incoming gradients
-once, recomputes the norm and the mask, and sums the gradients of c, g, f and s on the way. `gelu`
-adds the bias and applies the tanh-GELU, its gradient likewise sums the bias's. A compiler would
-keep masks, normalised rows and dropped branches for the backward pass: about twice the traffic, in
-a network whose time is mostly traffic. The formulas in plain PyTorch are in `ddit` and `dropout`.
+once, recomputes the norm and the mask, and sums the gradients of c, g, f and s on the way. A
+compiler would keep masks, normalised rows and dropped branches for the backward pass: about twice
+the traffic, in a network whose time is mostly traffic. `ddit.join` has the plain formulas.
 """
 
 import torch
@@ -19,14 +17,15 @@ import triton.language as tl
 from torch import Tensor
 from torch.library import triton_op, wrap_triton
 
-# Programs in a gradient, over all models: each keeps its own sums over its share of rows.
-PROGRAMS, GELU_PROGRAMS = 512, 1792
-STAGES = 2  # tiles on their way from memory while one is worked on
+# Chosen by timing on an H200, seven models of the paper's size at once. A tile is this many
+# numbers; in the gradient a fixed number of programs, over all models, each keeps sums over its
+# share of the rows, with some tiles on their way from memory while one is worked on.
+TILE, PROGRAMS, STAGES = 1024, 525, 3
 
 
 @triton.jit
 def _kept(row, column, start, key, threshold, HIDDEN: tl.constexpr):
-    """Whether an element survives dropout: `maskwalk.training.dropout` bit for bit."""
+    """Whether an element survives dropout: `maskwalk.denoisers.dropout` bit for bit."""
     x = row * HIDDEN + column + start + key
     x = x ^ ((x >> 16) & 0xFFFF)
     x = x * 0x7FEB352D
@@ -163,57 +162,9 @@ def _join_gradient(
     tl.store(to + 3 * HIDDEN, tl.sum(sum_b, 0))
 
 
-@triton.jit
-def _sigmoid(z):
-    """The tanh-GELU is z·sigmoid(2√(2/π)(z + 0.044715 z³))."""
-    return 1 / (1 + tl.exp(-1.5957691216057308 * (z + 0.044715 * z * z * z)))
-
-
-@triton.jit
-def _gelu(z, bias, out, rows, bias_step, WIDTH: tl.constexpr, BLOCK: tl.constexpr):
-    model = tl.program_id(1)
-    row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)[:, None]
-    column = tl.arange(0, WIDTH)[None, :]
-    place = model.to(tl.int64) * rows * WIDTH + row * WIDTH + column
-    value = tl.load(z + place, row < rows, 0.0).to(tl.float32)
-    value += tl.load(bias + model * bias_step + column).to(tl.float32)
-    tl.store(out + place, (value * _sigmoid(value)).to(out.dtype.element_ty), row < rows)
-
-
-@triton.jit
-def _gelu_gradient(
-    z,
-    bias,
-    d_out,
-    d_z,
-    sums,
-    rows,
-    bias_step,
-    WIDTH: tl.constexpr,
-    BLOCK: tl.constexpr,
-    PARTS: tl.constexpr,
-    STAGES: tl.constexpr,
-):
-    part, model = tl.program_id(0), tl.program_id(1)
-    column = tl.arange(0, WIDTH)[None, :]
-    begin = model.to(tl.int64) * rows * WIDTH
-    b = tl.load(bias + model * bias_step + column).to(tl.float32)
-    total = tl.zeros((BLOCK, WIDTH), tl.float32)
-    for tile in tl.range(part, tl.cdiv(rows, BLOCK), PARTS, num_stages=STAGES):
-        row = tile * BLOCK + tl.arange(0, BLOCK)[:, None]
-        place, inside = begin + row * WIDTH + column, row < rows
-        value = tl.load(z + place, inside, 0.0).to(tl.float32) + b
-        s = _sigmoid(value)
-        slope = s + value * s * (1 - s) * 1.5957691216057308 * (1 + 0.134145 * value * value)
-        d = tl.load(d_out + place, inside, 0.0).to(tl.float32) * slope
-        total += d
-        tl.store(d_z + place, d.to(d_z.dtype.element_ty), inside)
-    tl.store(sums + (model * PARTS + part) * WIDTH + tl.arange(0, WIDTH), tl.sum(total, 0))
-
-
 def _grid(x: Tensor) -> tuple[int, int, int]:
-    """(rows, width, rows of a tile): a tile is about a thousand numbers, one warp a row."""
-    return x.shape[1], x.shape[2], max(1, 1024 // x.shape[2])
+    """(rows, width, rows of a tile)."""
+    return x.shape[1], x.shape[2], max(1, TILE // x.shape[2])
 
 
 def _steps(*vectors: Tensor | None) -> list[int]:
@@ -359,77 +310,3 @@ def _join_backward(ctx, d_new, d_out):
 
 
 join.register_autograd(_join_backward, setup_context=_keep_join)
-
-
-@triton_op("maskwalk::gelu", mutates_args={})
-def gelu(z: Tensor, bias: Tensor) -> Tensor:
-    """tanh-GELU of (models, rows, width) z plus a bias (models, width)."""
-    rows, width, block = _grid(z)
-    out = torch.empty_like(z)
-    wrap_triton(_gelu)[(triton.cdiv(rows, block), len(z))](
-        z, bias, out, rows, bias.stride(0), WIDTH=width, BLOCK=block
-    )
-    return out
-
-
-@triton_op("maskwalk::gelu_gradient", mutates_args={})
-def gelu_gradient(z: Tensor, bias: Tensor, d_out: Tensor) -> tuple[Tensor, Tensor]:
-    """The gradient of z, and partial sums of the bias's."""
-    rows, width, block = _grid(z)
-    parts = max(1, GELU_PROGRAMS // len(z))
-    d_z, sums = torch.empty_like(z), z.new_empty((len(z), parts, width), dtype=torch.float32)
-    wrap_triton(_gelu_gradient)[(parts, len(z))](
-        z,
-        bias,
-        d_out,
-        d_z,
-        sums,
-        rows,
-        bias.stride(0),
-        WIDTH=width,
-        BLOCK=block,
-        PARTS=parts,
-        STAGES=STAGES,
-    )
-    return d_z, sums
-
-
-def _keep_gelu(ctx, inputs, output) -> None:
-    ctx.save_for_backward(*inputs)
-
-
-def _gelu_backward(ctx, d_out: Tensor) -> tuple[Tensor, Tensor]:
-    z, bias = ctx.saved_tensors
-    d_z, sums = gelu_gradient(z, bias, d_out.contiguous())
-    return d_z, sums.sum(1).to(bias.dtype)
-
-
-gelu.register_autograd(_gelu_backward, setup_context=_keep_gelu)
-
-
-@triton.jit
-def _log_marginals(logits, bias, rows, out, VOCAB: tl.constexpr, PADDED, WIDTH: tl.constexpr):
-    program = tl.program_id(0).to(tl.int64)
-    row, column = tl.load(rows + program), tl.arange(0, WIDTH)
-    inside = column < VOCAB
-    x = tl.load(logits + row * PADDED + column, inside, float("-inf"))
-    x = (x + tl.load(bias + column, inside, 0.0).to(tl.float32)).to(tl.float64)
-    x -= tl.max(x, 0)
-    x -= tl.log(tl.sum(tl.exp(x), 0))
-    tl.store(out + program * VOCAB + column, x, inside)
-
-
-def log_marginals(logits: Tensor, bias: Tensor, rows: Tensor, vocab: int) -> Tensor:
-    """log softmax(logits + bias) in float64, of the rows asked for only (no gradient)."""
-    out = logits.new_empty((len(rows), vocab), dtype=torch.float64)
-    if len(rows):
-        _log_marginals[(len(rows),)](
-            logits,
-            bias,
-            rows,
-            out,
-            VOCAB=vocab,
-            PADDED=logits.shape[-1],
-            WIDTH=triton.next_power_of_2(vocab),
-        )
-    return out
