@@ -47,7 +47,8 @@ class Recorder:
 
     def __init__(self, denoiser: NetworkDenoiser) -> None:
         self.inner, self.asked = denoiser, []
-        self.vocab_size, self.mask_id, self.grid = 500, 500, denoiser.grid
+        self.vocab_size, self.mask_id = denoiser.vocab_size, denoiser.mask_id
+        self.grid = denoiser.grid
 
     def __call__(self, tokens: Tensor, at: Tensor | None = None) -> Tensor:
         self.asked.append((tokens.clone(), None if at is None else at.clone()))

@@ -8,17 +8,14 @@ goes away, the same command with --resume continues from the last checkpoint in 
 """
 
 import argparse
-import json
 import subprocess
 import time
 from datetime import UTC, datetime
-from pathlib import Path
 
 import torch
 
 from maskwalk.decoding import decode
 from maskwalk.denoisers.network import NetworkDenoiser
-from maskwalk.denoisers.pretrained import write
 from maskwalk.draws import Streams
 from maskwalk.samplers import SAMPLERS
 from maskwalk.training.settings import Settings
@@ -85,12 +82,6 @@ def main() -> None:
             f"floor {about['floor']:.4f}  coherence: entropy {about['coherence']:.3f}, "
             f"bisection {about['coherence_bisection']:.3f}"
         )
-    # The curves travel inside the manifest's directory; a machine may return few files.
-    manifest = Path(args.out) / "manifest.json"
-    content = json.loads(manifest.read_text())
-    lines = (Path(args.work) / "progress.jsonl").read_text().splitlines()
-    content["progress"] = [json.loads(line) for line in lines]
-    write(manifest, (json.dumps(content, indent=1) + "\n").encode())
 
 
 if __name__ == "__main__":

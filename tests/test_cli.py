@@ -14,6 +14,11 @@ from maskwalk.samplers import SAMPLERS
 SMALL = ["--graph", "st_er(nodes=20, p=0.1)", "--length", "8", "--count", "8"]
 
 
+@pytest.fixture(autouse=True)
+def at_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(Path(__file__).parent.parent)
+
+
 def run(
     capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, *words: str
 ) -> tuple[int, str, str]:
@@ -36,7 +41,7 @@ def test_version_and_help(cli) -> None:
     assert cli("--version") == (0, f"{__version__}\n", "")
     code, out, _ = cli("--help")
     assert code == 0
-    for command in ("list", "sample", "bench", "report", "theory"):
+    for command in ("list", "sample", "bench", "report", "diagnose", "theory", "zoo", "train"):
         assert command in out
         assert cli(command, "--help")[0] == 0
 
@@ -78,7 +83,13 @@ def test_sample_for_a_person(cli, tmp_path: Path) -> None:
         (["--task", "endpoints(start=0, end=99)"], "99"),
         (["--preset", "published"], "as_published"),
         (["--count", "0"], "count"),
-        (["--denoiser", "orakel"], "Did you mean 'oracle'"),
+        (["--denoiser", "orakel"], "There is no denoiser 'orakel'"),
+        (["--denoiser", "runs/nope"], "There is no denoiser 'runs/nope'"),
+        (["--denoiser", "docs"], "no finished model"),
+        (["--denoiser", "zoo:st_er_deg8"], "Did you mean 'st_er_deg7'"),
+        (["--denoiser", "zoo:st_er_deg7"], "was trained with graph"),
+        (["--device", "meta"], "cpu, cuda"),
+        (["--trace", "missing/trace.parquet"], "missing"),
         (["--walk", "distant", "--graph", "st_er(nodes=500, p=0.01)"], "500"),
         (["--graph", "file(path='missing.txt')"], "missing.txt"),
         (["--include", "missing.py"], "missing.py"),
@@ -154,3 +165,20 @@ def test_report_without_records(cli, tmp_path: Path) -> None:
     code, _, err = cli("report", str(tmp_path))
     assert code == 2 and "no records" in err
     assert cli("bench", str(tmp_path / "none.toml"), "--out", str(tmp_path))[0] == 2
+
+
+def test_the_zoo_is_listed_and_brings_its_graph(cli) -> None:
+    code, out, _ = cli("zoo")
+    assert code == 0 and "zoo:st_er_deg7" in out and "zoo:distant_k" in out
+    words = ("sample", "--denoiser", "zoo:st_er_p0", "--sampler", "bisection", "--count", "32")
+    code, out, _ = cli(*words, "--json")
+    found = json.loads(out)
+    assert code == 0 and found["walk"] == "lazy(stay=0.5, start='uniform')"
+    assert found["coherence"] > 0.7  # .93 of 512 walks on the H200 (docs/training.md)
+
+
+def test_train_says_what_is_wrong(cli, tmp_path: Path) -> None:
+    small = ("train", "--graph", "st_er(nodes=10, p=0.1)", "--length", "4", "--steps", "2")
+    assert cli(*small, "--out", str(tmp_path / "m"), "--batch", "5", "--devices", "2")[0] == 2
+    assert cli(*small, "--out", str(tmp_path / "m"), "--hidden", "30")[0] == 2
+    assert cli(*small, "--out", "/dev/null/m", "--hidden", "16", "--walks", "50")[0] == 2

@@ -18,6 +18,7 @@ from maskwalk.denoisers.weights import MDLM, DDiTConfig, layout
 from maskwalk.errors import MaskwalkError
 from maskwalk.samplers import SAMPLERS
 from maskwalk.scores import score
+from maskwalk.specs import Spec
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 
@@ -177,13 +178,24 @@ def test_a_rows_answer_is_the_same_bits_in_every_batch() -> None:
     assert torch.equal(shuffled, marginals[order])
 
 
-@pytest.mark.parametrize("spec", ["entropy(block=1)", "bisection(order=1)", "random(block=2)"])
-@pytest.mark.parametrize("check", CHECKS)
-def test_samplers_keep_their_contract_on_a_network(check: str, spec: str) -> None:
+def network_stand() -> Stand:
     config = DDiTConfig(vocab_size=3, length=4, hidden=16, cond=4, blocks=1, heads=2)
     network = NetworkDenoiser(config, rough(config, [2], 0.4)[0], rows=64)
     flat = NetworkDenoiser(config, layout(config).initial([0])[0], rows=64)
-    CHECKS[check](SAMPLERS.build(spec), Stand(network, flat, 4))
+    return Stand(network, flat, 4)
+
+
+@pytest.mark.parametrize("spec", ["entropy(block=1)", "bisection(order=1)", "random(block=2)"])
+@pytest.mark.parametrize("check", CHECKS)
+def test_samplers_keep_their_contract_on_a_network(check: str, spec: str) -> None:
+    CHECKS[check](SAMPLERS.build(spec), network_stand())
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_every_sampler_is_the_same_in_any_batch_on_a_network(name: str) -> None:
+    sampler = SAMPLERS.build(Spec(name, (), SAMPLERS[name].sweep[0]))
+    for check in ("terminates", "batch_free"):
+        CHECKS[check](sampler, network_stand())
 
 
 def test_other_weights_can_be_loaded_in_place(network: NetworkDenoiser) -> None:

@@ -42,8 +42,9 @@ def test_one_version() -> None:
 def test_the_readme_names_both_commands_and_only_files_that_exist() -> None:
     readme = (ROOT / "README.md").read_text()
     assert "make quickstart" in readme and "make test" in readme
-    for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", readme):
-        assert (ROOT / target).exists(), target
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")):
+        for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
 def test_the_readmes_tree_tells_of_every_module() -> None:

@@ -51,3 +51,7 @@ def main() -> None:
         sys.exit(2)
     except BrokenPipeError:
         sys.exit(141)
+    except OSError as problem:  # an output that cannot be written, a full disk
+        where = f" ({problem.filename})" if problem.filename else ""
+        err.print(f"[bold red]error:[/bold red] {escape(f'{problem.strerror}{where}.')}")
+        sys.exit(2)

@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Random streams on an accelerator, a kernel a question: the same numbers as `draws` gives.
 
 Ten rounds of integer arithmetic on tensors are over a hundred tiny kernels, and a round of decoding
@@ -14,7 +15,7 @@ BLOCK = 1024
 
 
 @triton.jit
-def _words(c0, c1, c2, c3, out, seed, count, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+def _words(c0, c1, c2, c3, out, seed, count, BLOCK: tl.constexpr):
     place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = place < count
     a = tl.load(c0 + place, inside, 0).to(tl.uint32)
@@ -29,7 +30,7 @@ def _words(c0, c1, c2, c3, out, seed, count, BLOCK: tl.constexpr):  # type: igno
 
 
 @triton.jit
-def _doubles(  # type: ignore[no-untyped-def]
+def _doubles(
     ids,
     rows,
     positions,

@@ -210,6 +210,8 @@ PER_GRAPH = ("title", "zoo", "graph", "graph_seed", "walk", *SHARED)
 def _cells(text: dict[str, Any], path: str) -> Iterator[tuple[Cell, str]]:
     """The product of everything named, graph by graph; a graph's own settings win."""
     _known(text, ("name", "graphs", *SHARED), f"setting in {path}:")
+    if not all(isinstance(row, dict) for row in _list(text, "graphs", path)):
+        raise MaskwalkError(f"In {path} each graph must be a table, [[graphs]].")
     for row in text.get("graphs", []):
         _known(row, PER_GRAPH, f"setting of a graph in {path}:")
         every = DEFAULTS | {k: v for k, v in text.items() if k in SHARED} | row
@@ -220,6 +222,8 @@ def _cells(text: dict[str, Any], path: str) -> Iterator[tuple[Cell, str]]:
                 raise MaskwalkError(f"A graph in {path} has no {need} (nor a zoo model).")
         if "samplers" not in every:
             raise MaskwalkError(f"A graph in {path} has no samplers.")
+        for name in ("tasks", "denoisers", "presets", "samplers", "metrics"):
+            _list(every, name, path)
         fixed = {k: every[k] for k in ("count", "per_prompt", "seed") if k in every}
         fixed |= {k: place[k] for k in ("graph", "graph_seed", "walk", "length") if k in place}
         if "metrics" in every:
@@ -238,6 +242,14 @@ def _cells(text: dict[str, Any], path: str) -> Iterator[tuple[Cell, str]]:
             choice = {"sampler": sampler, "denoiser": denoiser, "preset": mode}
             cell = Cell.checked(**{**fixed, **own, **choice})
             yield cell, str(every.get("title", every.get("zoo", cell.graph)))
+
+
+def _list(given: dict[str, Any], name: str, path: str) -> list[Any]:
+    """A setting that must be a list, if it is there."""
+    value = given.get(name, [])
+    if not isinstance(value, list):
+        raise MaskwalkError(f"{name} in {path} must be a list, not {value!r}.")
+    return value
 
 
 def _known(given: dict[str, Any], known: tuple[str, ...], what: str) -> None:

@@ -186,7 +186,8 @@ def _unique_rows(rows: Tensor, vocab: int) -> tuple[Tensor, Tensor]:
     """The different rows in order, and how often each occurs; by one number a row where it fits."""
     width = rows.shape[1]
     if vocab**width >= 2**62:
-        return rows.unique(dim=0, return_counts=True)
+        events, counts = rows.unique(dim=0, return_counts=True)
+        return events, counts
     place = vocab ** torch.arange(width - 1, -1, -1)
     codes, counts = (rows * place).sum(1).unique(return_counts=True)
     return codes[:, None] // place % vocab, counts

@@ -25,7 +25,8 @@ Score = Callable[[Tensor], Tensor]
 def entropy(log_probs: Float[Tensor, "rows vocab"]) -> Float64[Tensor, " rows"]:
     """Entropy of each marginal in nats; 0 log 0 = 0."""
     probs = log_probs.to(torch.float64).exp()
-    return torch.special.entr(probs, out=probs).sum(-1)  # in place: the table may be large
+    nats: Tensor = torch.special.entr(probs, out=probs)  # in place: the table may be large
+    return nats.sum(-1)
 
 
 def confidence(log_probs: Float[Tensor, "rows vocab"]) -> Float64[Tensor, " rows"]:

@@ -38,6 +38,8 @@ def _show(value: Any) -> str:
 
 def parse(text: str) -> Spec:
     """Reads a spec string; anything but names, literals and nested specs is refused."""
+    if not isinstance(text, str):
+        raise MaskwalkError(f"A spec is a string, not {text!r}. {HINT}")
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -1,5 +1,6 @@
 """What the commands share: where they print, and options that mean the same everywhere."""
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -12,14 +13,10 @@ from maskwalk.include import include
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
 
-Graph = Annotated[
-    str | None, typer.Option(help="The graph, as a spec.", show_default="st_er(nodes=500, p=0.01)")
-]
-Walk = Annotated[
-    str | None, typer.Option(help="The law of walks on it.", show_default="lazy(stay=0.125)")
-]
-Length = Annotated[int | None, typer.Option(help="Tokens in a walk.", show_default="24")]
-GraphSeed = Annotated[int | None, typer.Option(help="Seed of the graph.", show_default="0")]
+Graph = Annotated[str | None, typer.Option(help="The graph, as a spec [st_er(nodes=500, p=0.01)].")]
+Walk = Annotated[str | None, typer.Option(help="The law of walks on it [lazy(stay=0.125)].")]
+Length = Annotated[int | None, typer.Option(help="Tokens in a walk [24].")]
+GraphSeed = Annotated[int | None, typer.Option(help="Seed of the graph [0].")]
 Denoiser = Annotated[
     str, typer.Option(help="oracle, zoo:NAME (brings its graph and walk), or a trained directory.")
 ]
@@ -47,6 +44,8 @@ def check_device(device: str) -> str:
     """The device if this machine has it, or a sentence."""
     import torch
 
+    if not re.fullmatch(r"cpu|cuda(:\d+)?", device):
+        raise MaskwalkError(f"--device is cpu, cuda or cuda:N, not {device}.")
     if device.startswith("cuda") and not torch.cuda.is_available():
         raise MaskwalkError(f"There is no CUDA device here for --device {device}; use cpu.")
     try:

@@ -15,7 +15,7 @@ def sample(
     walk: common.Walk = None,
     length: common.Length = None,
     denoiser: common.Denoiser = "oracle",
-    sampler: Annotated[str, typer.Option(help="Who chooses, as a spec.")] = "bisection(order=1)",
+    sampler: Annotated[str, typer.Option(help="The sampler, as a spec.")] = "bisection(order=1)",
     task: common.Task = "unconditional",
     preset: common.Preset = "exact",
     count: common.Count = 512,

@@ -7,6 +7,7 @@ import typer
 
 from maskwalk.commands import common
 from maskwalk.commands.common import check_device, out, say_written
+from maskwalk.errors import MaskwalkError
 
 
 def train(
@@ -19,14 +20,14 @@ def train(
     steps: Annotated[int, typer.Option(help="Optimiser steps.")] = 50_000,
     batch: Annotated[int, typer.Option(help="Walks a step.")] = 256,
     lr: Annotated[float, typer.Option(help="Peak learning rate.")] = 3e-4,
-    dropout: Annotated[float, typer.Option(help="On the residual branches.")] = 0.1,
+    dropout: Annotated[float, typer.Option(help="Dropout rate.")] = 0.1,
     hidden: Annotated[int, typer.Option(help="Width of the network.")] = 256,
     blocks: Annotated[int, typer.Option(help="Transformer blocks.")] = 4,
     heads: Annotated[int, typer.Option(help="Attention heads.")] = 4,
     every: Annotated[int, typer.Option(help="Steps between checkpoints.")] = 2_000,
     seed: Annotated[int, typer.Option(help="Seed of weights, walks and noise.")] = 0,
     device: common.Device = "cpu",
-    devices: Annotated[int, typer.Option(help="Processes that train together.")] = 1,
+    devices: Annotated[int, typer.Option(help="Processes (GPUs) for data-parallel training.")] = 1,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on from the last checkpoint.")
     ] = False,
@@ -41,13 +42,20 @@ def train(
     Then: maskwalk sample --denoiser runs/small --sampler 'entropy(block=1)'
     """
     from maskwalk.fitting import Plan, fit
+    from maskwalk.training.checkpoints import checkpoints
     from maskwalk.training.distributed import launch
     from maskwalk.training.settings import Settings
 
     plan = Plan.checked(
         graph, walk, length, graph_seed, walks, dropout, hidden, blocks, heads, seed
     )
-    settings = Settings(steps=steps, batch=batch, lr=lr, every=min(every, steps))
+    settings = Settings(
+        steps=steps, batch=batch, lr=lr, lr_min=min(lr, Settings.lr_min), every=min(every, steps)
+    )
+    if batch % devices:
+        raise MaskwalkError(f"--batch {batch} cannot be shared by --devices {devices} evenly.")
+    if resume and not checkpoints(to):
+        out.print(f"There is no checkpoint in {to}: starting at step 0.", soft_wrap=True)
     launch(fit, devices, plan, settings, to, check_device(device), resume)
     say_written(to / "model.safetensors")
     out.print(f"Next: maskwalk sample --denoiser {to} --sampler 'entropy(block=1)'", soft_wrap=True)

@@ -1,6 +1,7 @@
 """`maskwalk zoo`: the shipped models."""
 
 import json
+from typing import Any
 
 from rich.table import Table
 
@@ -28,6 +29,10 @@ def zoo(as_json: AsJson = False) -> None:
         table.add_column(name, justify="right")
     for name, about in models.items():
         place = f"{about['graph']}\n{about['walk']}"
-        table.add_row(f"zoo:{name}", place, f"{about['bound']:.3f}", f"{about['floor']:.3f}")
+        table.add_row(f"zoo:{name}", place, *(_shown(about, key) for key in ("bound", "floor")))
     out.print(table)
     out.print("Bound: held-out nats a token (evidence bound). Floor: a perfect denoiser's.")
+
+
+def _shown(about: dict[str, Any], key: str) -> str:
+    return f"{about[key]:.3f}" if key in about else ""

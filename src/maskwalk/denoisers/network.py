@@ -22,7 +22,7 @@ from maskwalk.denoisers.weights import DDiTConfig, layout
 from maskwalk.errors import MaskwalkError, one_of, whole
 
 ROWS = 32  # on a CPU: enough for an efficient product, and padding is still cheap
-ACCELERATOR_ROWS = 1024  # the activations of one call then stay in the cache of a large GPU
+ACCELERATOR_ROWS = 4096  # fastest for the paper's model on an H200 (benchmarks/sampling.py)
 
 Answer = tuple[Tensor, Tensor]  # logits (places, padded) and their bias (padded)
 

@@ -88,10 +88,20 @@ def load_pretrained(source: str | Path) -> Pretrained:
     directory = Path(source)
     if not directory.is_dir():
         return load_zoo(str(source).removeprefix("zoo:"))
-    described = read_json(directory / "model.json", MODEL, "a maskwalk model")
+    described = load_description(directory)
     config = DDiTConfig.from_json(described["config"])
     file = directory / "model.safetensors"
     return Pretrained(config, decode_weights(_read(file), config, file), described["about"])
+
+
+def load_description(directory: Path) -> dict[str, Any]:
+    """What `model.json` says: the configuration, and what the model was trained on."""
+    if not (directory / "model.json").exists():
+        raise MaskwalkError(
+            f"{directory} holds no finished model: there is no model.json in it. If training was "
+            "interrupted, go on with `maskwalk train … --resume`."
+        )
+    return read_json(directory / "model.json", MODEL, "a maskwalk model", ("config", "about"))
 
 
 def from_pretrained(source: str | Path, **options: Any) -> NetworkDenoiser:
@@ -106,8 +116,8 @@ def _read(path: Path) -> bytes:
         raise MaskwalkError(f"Cannot read {path}: {problem.strerror}.") from None
 
 
-def read_json(path: Path, form: str, what: str) -> dict[str, Any]:
-    """A JSON object whose `format` is the one expected, or a sentence."""
+def read_json(path: Path, form: str, what: str, needs: tuple[str, ...] = ()) -> dict[str, Any]:
+    """A JSON object whose `format` is the one expected and that has these keys, or a sentence."""
     data = _read(path)
     try:
         value = json.loads(data)
@@ -116,6 +126,9 @@ def read_json(path: Path, form: str, what: str) -> dict[str, Any]:
     if not isinstance(value, dict) or value.get("format") != form:
         found = value.get("format") if isinstance(value, dict) else None
         raise MaskwalkError(f"{path} is not {what}: its format is {found!r}, not {form!r}.")
+    for key in needs:
+        if key not in value:
+            raise MaskwalkError(f"{path} is not {what}: it has no {key!r}; it may be damaged.")
     return value
 
 
@@ -133,7 +146,7 @@ def zoo_manifest(directory: Path | None = None) -> dict[str, dict[str, Any]]:
     directory = zoo_directory() if directory is None else directory
     if not (directory / "manifest.json").exists():
         return {}
-    models = read_json(directory / "manifest.json", ZOO, "a zoo manifest")["models"]
+    models = read_json(directory / "manifest.json", ZOO, "a zoo manifest", ("models",))["models"]
     return dict(models)
 
 

@@ -11,12 +11,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from maskwalk.denoisers.pretrained import load_pretrained, read_json, zoo_manifest
+from maskwalk.denoisers.pretrained import load_description, load_pretrained, zoo_manifest
 from maskwalk.denoisers.protocol import Denoiser
 from maskwalk.errors import MaskwalkError, unknown
 from maskwalk.graphs import GRAPHS
 from maskwalk.oracles import oracle_for
-from maskwalk.specs import Registry
+from maskwalk.specs import Registry, parse
 from maskwalk.walks import WALKS, WalkLaw
 
 DENOISERS: Registry[Denoiser] = Registry("denoiser", context=("law", "device"))
@@ -38,14 +38,13 @@ def oracle(law: WalkLaw) -> Denoiser:
 
 def is_trained(name: str) -> bool:
     """Whether the name stands for a trained model rather than a registered denoiser."""
-    return name.startswith(ZOO) or Path(name).is_dir()
+    return name.startswith(ZOO) or (name not in DENOISERS and Path(name).is_dir())
 
 
 def trained_on(name: str) -> dict[str, Any]:
     """What a trained model says of itself: graph, walk, length, seeds, scores."""
     if not name.startswith(ZOO):
-        described = read_json(Path(name) / "model.json", "maskwalk-model/1", "a maskwalk model")
-        return dict(described["about"])
+        return load_description(Path(name))["about"]
     models = zoo_manifest()
     if name.removeprefix(ZOO) not in models:
         raise unknown("zoo model", name.removeprefix(ZOO), models)
@@ -59,6 +58,8 @@ def settle(name: str, given: dict[str, Any]) -> dict[str, Any]:
     """
     canonical = {"graph": GRAPHS.canonical, "walk": WALKS.canonical}
     settled = {}
+    if not is_trained(name):
+        _check_name(name)
     known = trained_on(name) if is_trained(name) else {}
     for key, default in PLACE.items():
         value = given.get(key)
@@ -75,6 +76,7 @@ def settle(name: str, given: dict[str, Any]) -> dict[str, Any]:
 def build_denoiser(name: str, law: WalkLaw, device: str = "cpu") -> Denoiser:
     """The denoiser a name stands for, for walks of `law`."""
     if not is_trained(name):
+        _check_name(name)
         return DENOISERS.build(name, law=law, device=device)
     denoiser = load_pretrained(name).denoiser(device=device)
     if denoiser.vocab_size != law.vocab_size:
@@ -82,6 +84,19 @@ def build_denoiser(name: str, law: WalkLaw, device: str = "cpu") -> Denoiser:
             f"{name} knows {denoiser.vocab_size} tokens; the walks have {law.vocab_size} nodes."
         )
     return denoiser
+
+
+def _check_name(name: str) -> None:
+    """A sentence for the likeliest mistake: a directory that is not there."""
+    try:
+        known = parse(name).name in DENOISERS
+    except MaskwalkError:
+        known = False
+    if not known:
+        raise MaskwalkError(
+            f"There is no denoiser {name!r}: neither a directory that `maskwalk train` wrote, nor "
+            f"zoo:NAME (see `maskwalk zoo`), nor one of {', '.join(DENOISERS)}."
+        )
 
 
 def fingerprint(name: str) -> str | None:

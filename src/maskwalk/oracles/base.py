@@ -18,7 +18,7 @@ from maskwalk.denoisers.protocol import masked_positions
 from maskwalk.errors import MaskwalkError
 from maskwalk.walks import WalkLaw
 
-LEAK = "impossible evidence: limit of a vanishing uniform leak"
+LEAK = "impossible evidence, if any: limit of a vanishing uniform leak"
 TOO_SMALL = (
     "Some evidence that is possible has a probability too small for float64 (below 1e-290), so its "
     "conditionals would be wrong. Take shorter walks, or a kernel without such rare steps."
