@@ -44,7 +44,7 @@ def is_trained(name: str) -> bool:
 def trained_on(name: str) -> dict[str, Any]:
     """What a trained model says of itself: graph, walk, length, seeds, scores."""
     if not name.startswith(ZOO):
-        return load_description(Path(name))["about"]
+        return dict(load_description(Path(name))["about"])
     models = zoo_manifest()
     if name.removeprefix(ZOO) not in models:
         raise unknown("zoo model", name.removeprefix(ZOO), models)
