@@ -191,7 +191,7 @@ def test_samplers_keep_their_contract_on_a_network(check: str, spec: str) -> Non
     CHECKS[check](SAMPLERS.build(spec), network_stand())
 
 
-@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("name", list(SAMPLERS))
 def test_every_sampler_is_the_same_in_any_batch_on_a_network(name: str) -> None:
     sampler = SAMPLERS.build(Spec(name, (), SAMPLERS[name].sweep[0]))
     for check in ("terminates", "batch_free"):

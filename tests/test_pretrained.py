@@ -90,5 +90,5 @@ def test_what_is_not_a_model_is_refused(model: Pretrained, tmp_path: Path) -> No
     with pytest.raises(MaskwalkError, match="cut short"):
         load_pretrained(tmp_path)
     about.unlink()
-    with pytest.raises(MaskwalkError, match="Cannot read"):
+    with pytest.raises(MaskwalkError, match="no finished model"):
         load_pretrained(tmp_path)
