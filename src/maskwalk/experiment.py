@@ -1,8 +1,8 @@
 """Experiments: graphs × tasks × samplers × denoisers × presets, a record for each combination.
 
 An experiment is a TOML file (see experiments/); each combination is a `Cell`, and running a cell is
-a pure function of it (and, for a network, of the kind of device): the same record in any order, with
-any number of workers.
+a pure function of it (and, for a network, of the kind of device): the same record in any order and
+with any number of workers.
 """
 
 import hashlib
