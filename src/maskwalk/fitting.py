@@ -15,14 +15,13 @@ from maskwalk.denoisers.table import settle
 from maskwalk.denoisers.weights import DDiTConfig
 from maskwalk.draws import Streams
 from maskwalk.errors import whole
-from maskwalk.graphs import GRAPHS
+from maskwalk.experiment import build_law
 from maskwalk.samplers import Entropy
 from maskwalk.training.loop import Validate, train
 from maskwalk.training.settings import Job, Settings
-from maskwalk.training.zoo import floor
-from maskwalk.walks import WALKS, WalkLaw
+from maskwalk.training.zoo import HELD, floor
+from maskwalk.walks import WalkLaw
 
-HELD = 1_000
 VALIDATION = 128  # walks sampled at every checkpoint
 
 
@@ -53,21 +52,16 @@ class Plan:
         """A plan from user input; the law is built once, so its mistakes are found here."""
         given = {"graph": graph, "walk": walk, "length": length, "graph_seed": graph_seed}
         place = settle("oracle", given)
-        law = _law(place)
+        law = build_law(**place)
         whole("walks", walks, 1)
         whole("seed", seed, 0, 2**63 - 1)
         config = DDiTConfig(law.vocab_size, law.length, hidden=hidden, blocks=blocks, heads=heads)
         return cls(place, walks, dropout, config, seed)
 
 
-def _law(place: dict[str, Any]) -> WalkLaw:
-    graph = GRAPHS.build(place["graph"], seed=place["graph_seed"])
-    return WALKS.build(place["walk"], graph=graph, length=place["length"])
-
-
 def fit(plan: Plan, settings: Settings, out: Path, device: str, resume: bool) -> None:
     """Trains the plan's model into `out` (in every process, where several train together)."""
-    law = _law(plan.place)
+    law = build_law(**plan.place)
     bottom, error = floor(law)
     job = Job(
         Path(out).name or "model",
