@@ -12,7 +12,7 @@ from torch import Tensor
 from maskwalk.decoding import Decoded, decode
 from maskwalk.draws import Streams
 from maskwalk.samplers import SAMPLERS
-from maskwalk.samplers.chunks import chunks
+from maskwalk.samplers.shared.chunks import chunks
 
 
 @dataclass

@@ -7,6 +7,7 @@ benchmark and the report.
 
 from maskwalk.samplers.ancestral import Ancestral
 from maskwalk.samplers.bisection import Bisection
+from maskwalk.samplers.blocks import Blocks
 from maskwalk.samplers.confidence import Confidence
 from maskwalk.samplers.constant_entropy import ConstantEntropy
 from maskwalk.samplers.corrected import Corrected
@@ -30,7 +31,6 @@ from maskwalk.samplers.pc import Pc
 from maskwalk.samplers.planned import Planned
 from maskwalk.samplers.random import Random
 from maskwalk.samplers.remdm import Remdm
-from maskwalk.samplers.semi_autoregressive import Blocks
 from maskwalk.samplers.spaced import Spaced
 from maskwalk.samplers.speculative import Speculative
 from maskwalk.samplers.stochastic import Stochastic

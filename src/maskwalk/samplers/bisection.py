@@ -17,7 +17,7 @@ from torch import Tensor
 
 from maskwalk.canvas import Canvas, RoundStreams, State, UnmaskingPolicy, View
 from maskwalk.errors import whole
-from maskwalk.samplers.chunks import chunks
+from maskwalk.samplers.shared.chunks import chunks
 from maskwalk.samplers.table import SAMPLERS
 
 

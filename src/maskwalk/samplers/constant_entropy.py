@@ -17,7 +17,7 @@ from torch import Tensor
 
 from maskwalk.canvas import RoundStreams, State, UnmaskingPolicy, View
 from maskwalk.errors import real
-from maskwalk.samplers.picks import entropy_ranking
+from maskwalk.samplers.shared.picks import entropy_ranking
 from maskwalk.samplers.table import SAMPLERS
 
 

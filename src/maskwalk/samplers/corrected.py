@@ -23,10 +23,10 @@ from maskwalk.canvas import Canvas, RoundStreams, Sampler, State, View
 from maskwalk.denoisers.protocol import Denoiser
 from maskwalk.errors import real, whole
 from maskwalk.samplers.bisection import Bisection
-from maskwalk.samplers.inner import Default, Inner, policy
-from maskwalk.samplers.support import support
+from maskwalk.samplers.shared.inner import Default, Inner, policy
+from maskwalk.samplers.shared.support import support
+from maskwalk.samplers.shared.views import Part
 from maskwalk.samplers.table import SAMPLERS
-from maskwalk.samplers.views import Part
 from maskwalk.specs import Spec
 
 EIGHT = Default("random", (), {"block": 8})

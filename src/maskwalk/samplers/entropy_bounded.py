@@ -21,7 +21,7 @@ from torch import Tensor
 
 from maskwalk.canvas import RoundStreams, State, UnmaskingPolicy, View
 from maskwalk.errors import one_of, real
-from maskwalk.samplers.picks import entropy_ranking
+from maskwalk.samplers.shared.picks import entropy_ranking
 from maskwalk.samplers.table import SAMPLERS
 from maskwalk.scores import SCORES
 

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from maskwalk.canvas import Canvas, RoundStreams, State, UnmaskingPolicy, View
 from maskwalk.errors import one_of, whole
-from maskwalk.samplers.chunks import chunks
+from maskwalk.samplers.shared.chunks import chunks
 from maskwalk.samplers.table import SAMPLERS
 from maskwalk.scores import SCORES
 

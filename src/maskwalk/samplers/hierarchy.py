@@ -18,8 +18,8 @@ from torch import Tensor
 
 from maskwalk.canvas import RoundStreams, State, UnmaskingPolicy, View
 from maskwalk.errors import real
-from maskwalk.samplers.chunks import chunks
-from maskwalk.samplers.picks import confidences
+from maskwalk.samplers.shared.chunks import chunks
+from maskwalk.samplers.shared.picks import confidences
 from maskwalk.samplers.table import SAMPLERS
 
 

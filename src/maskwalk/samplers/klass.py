@@ -17,7 +17,7 @@ from torch import Tensor
 
 from maskwalk.canvas import Canvas, RoundStreams, State, UnmaskingPolicy, View
 from maskwalk.errors import real, whole
-from maskwalk.samplers.picks import confidences, or_best
+from maskwalk.samplers.shared.picks import confidences, or_best
 from maskwalk.samplers.table import SAMPLERS
 
 

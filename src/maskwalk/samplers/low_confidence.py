@@ -19,8 +19,8 @@ from torch import Tensor
 
 from maskwalk.canvas import Canvas, State, View
 from maskwalk.errors import whole
-from maskwalk.samplers.draw_first import DrawFirst
-from maskwalk.samplers.picks import spread_evenly
+from maskwalk.samplers.shared.draw_first import DrawFirst
+from maskwalk.samplers.shared.picks import spread_evenly
 from maskwalk.samplers.table import SAMPLERS
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from maskwalk.samplers.greedy import Greedy
+from maskwalk.samplers.shared.greedy import Greedy
 from maskwalk.samplers.table import SAMPLERS
 
 

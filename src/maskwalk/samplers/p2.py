@@ -25,7 +25,7 @@ from torch import Tensor
 from maskwalk.canvas import INF, Canvas, RoundStreams, Sampler, State, View
 from maskwalk.denoisers.protocol import Denoiser
 from maskwalk.errors import real, whole
-from maskwalk.samplers.support import support
+from maskwalk.samplers.shared.support import support
 from maskwalk.samplers.table import SAMPLERS
 
 

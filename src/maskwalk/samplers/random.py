@@ -10,7 +10,7 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from maskwalk.canvas import RoundStreams, State, UnmaskingPolicy, View
-from maskwalk.samplers.blocks import SWEEP, Block, block_size, check_block
+from maskwalk.samplers.shared.block_sizes import SWEEP, Block, block_size, check_block
 from maskwalk.samplers.table import SAMPLERS
 
 

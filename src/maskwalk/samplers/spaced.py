@@ -18,7 +18,7 @@ from torch import Tensor
 
 from maskwalk.canvas import Canvas, RoundStreams, State, UnmaskingPolicy, View
 from maskwalk.errors import whole
-from maskwalk.samplers.inner import Default, Inner, policy
+from maskwalk.samplers.shared.inner import Default, Inner, policy
 from maskwalk.samplers.table import SAMPLERS
 from maskwalk.specs import Spec
 

@@ -20,9 +20,9 @@ from torch import Tensor
 from maskwalk.canvas import Canvas, RoundStreams, State, UnmaskingPolicy, View
 from maskwalk.draws import Purpose
 from maskwalk.errors import real
-from maskwalk.samplers.inner import Default, Inner, policy
+from maskwalk.samplers.shared.inner import Default, Inner, policy
+from maskwalk.samplers.shared.views import Noisy, gumbel
 from maskwalk.samplers.table import SAMPLERS
-from maskwalk.samplers.views import Noisy, gumbel
 from maskwalk.specs import Spec
 
 ONE = Default("confidence", (), {"block": 1})

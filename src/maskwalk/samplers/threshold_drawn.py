@@ -17,7 +17,7 @@ from torch import Tensor
 
 from maskwalk.canvas import State, View
 from maskwalk.errors import real
-from maskwalk.samplers.draw_first import DrawFirst
+from maskwalk.samplers.shared.draw_first import DrawFirst
 from maskwalk.samplers.table import SAMPLERS
 
 

@@ -1,0 +1,1 @@
+"""What several samplers are made of; no sampler is registered here."""
