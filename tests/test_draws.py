@@ -121,17 +121,3 @@ def test_temperature_sharpens() -> None:
         Draw(precision="float16")
     with pytest.raises(MaskwalkError, match="as_published"):
         preset("published")
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("seed", [0, 1, 2**63 - 1, 2**33 + 5])
-def test_the_accelerator_gives_the_same_numbers(seed: int) -> None:
-    ids = torch.tensor([0, 5, 2**40 + 3])
-    here, there = Streams(seed, ids), Streams(seed, ids.to("cuda"))
-    assert torch.equal(here.uniform(Purpose.TIE, 7, 33), there.uniform(Purpose.TIE, 7, 33).cpu())
-    rows, places = torch.tensor([2, 0]), torch.tensor([30, 1])
-    spots = there.uniform_at(Purpose.TIE, 7, rows.to("cuda"), places.to("cuda")).cpu()
-    assert torch.equal(here.uniform_at(Purpose.TIE, 7, rows, places), spots)
-    one = here.single_at(Purpose.TOKEN, 3, rows, places, 501)
-    two = there.single_at(Purpose.TOKEN, 3, rows.to("cuda"), places.to("cuda"), 501)
-    assert torch.equal(one, two.cpu())

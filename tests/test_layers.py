@@ -7,7 +7,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "maskwalk"
 LAYERS = [
     "errors",
     "specs",
-    "draws_triton",
+    "kernels",
     "draws",
     "graphs",
     "walks",

@@ -379,15 +379,3 @@ def test_thirty_nodes_of_order_three() -> None:
     # The last token hidden alone is the kernel itself.
     tokens[:, -1] = 30
     assert_same(oracle_for(law)(tokens), law.next_probs(tokens[:, -4:-1]).log())
-
-
-@pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-@pytest.mark.parametrize("name", LAWS)
-def test_answers_follow_the_tokens_to_the_gpu(name: str) -> None:
-    law = LAWS[name]()
-    tokens = canvases(law, 64, 3)
-    for oracle in (oracle_for(law), LiftedOracle(law)):
-        want, got = oracle(tokens), oracle(tokens.cuda())
-        assert got.device.type == "cuda"
-        assert_same(got.cpu(), want)

@@ -427,16 +427,3 @@ def test_the_worked_example_of_the_documentation() -> None:
         assert found.dependence == pytest.approx(dependence, abs=1e-12)
         assert found.denoiser == pytest.approx(error, abs=1e-12)
         assert found.coherence == pytest.approx(torch.tensor(-dependence - error).exp().item())
-
-
-@pytest.mark.gpu
-def test_the_device_changes_nothing() -> None:
-    law = LARGER
-    walks = law.sample(64, 0)
-    for spec in ("entropy(block=2)", "dependence_bounded(budget=0.5)"):
-        rows = [
-            diagnose(law, oracle_for(law), SAMPLERS.build(spec), walks.to(device))
-            for device in ("cpu", "cuda")
-        ]
-        for key in ("kl", "coherence", "dependence", "calls"):
-            assert rows[0][key] == pytest.approx(rows[1][key], abs=1e-9)

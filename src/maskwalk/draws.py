@@ -44,7 +44,7 @@ class Purpose(IntEnum):
 def philox(counter: list[Tensor], key: tuple[int, int]) -> list[Tensor]:
     """Philox-4x32-10: four int64 tensors holding 32-bit words in, four out."""
     if counter[0].is_cuda and not torch.compiler.is_compiling():  # compiled code fuses this itself
-        from maskwalk.draws_triton import philox as fused
+        from maskwalk.kernels.streams import philox as fused
 
         return fused(counter, key)
     c0, c1, c2, c3 = counter
@@ -90,7 +90,7 @@ class Streams:
     def uniform(self, purpose: Purpose, round: int, length: int) -> Float64[Tensor, "batch length"]:
         """One uniform for every position of every sequence."""
         if self.ids.is_cuda:
-            from maskwalk.draws_triton import uniform
+            from maskwalk.kernels.streams import uniform
 
             return uniform(self.ids, self.key, int(purpose), round, length)
         rows = torch.arange(len(self.ids), device=self.ids.device)[:, None]
@@ -103,7 +103,7 @@ class Streams:
     ) -> Float64[Tensor, " n"]:
         """The same numbers as `uniform`, only at the places named."""
         if self.ids.is_cuda:
-            from maskwalk.draws_triton import uniform
+            from maskwalk.kernels.streams import uniform
 
             return uniform(self.ids, self.key, int(purpose), round, 0, (rows, positions))
         words = self._words(rows, positions, purpose, round, 0)

@@ -24,6 +24,10 @@ Score = Callable[[Tensor], Tensor]
 
 def entropy(log_probs: Float[Tensor, "rows vocab"]) -> Float64[Tensor, " rows"]:
     """Entropy of each marginal in nats; 0 log 0 = 0."""
+    if log_probs.is_cuda:
+        from maskwalk.kernels.entropy import entropy as fused
+
+        return fused(log_probs)
     probs = log_probs.to(torch.float64).exp()
     nats: Tensor = torch.special.entr(probs, out=probs)  # in place: the table may be large
     return nats.sum(-1)

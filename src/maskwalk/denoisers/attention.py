@@ -45,7 +45,7 @@ def attend(
     """softmax(q·k/√width)·v for every head of every row."""
     rows, length, threefold = qkv.shape
     if usable(qkv, heads):
-        from maskwalk.denoisers.kernels.attention import short_attention
+        from maskwalk.kernels.attention import short_attention
 
         fused: Tensor = short_attention(qkv, angles, heads)
         return fused

@@ -121,7 +121,7 @@ def join(
     models, _, length, hidden = x.shape
     factor, shift = modulation.factor[norm], modulation.shift[norm]
     if _fusable(x, dtype) and factor.shape[1] == 1:
-        from maskwalk.denoisers.kernels.join import join as fused
+        from maskwalk.kernels.join import join as fused
 
         new, h = fused(
             x.view(models, -1, hidden),
@@ -163,7 +163,7 @@ def mlp(x: Tensor, h: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         return torch._addmm_activation(bias[0], h[0], weight[0].t(), use_gelu=True)[None]
     z = linear(h, weight)
     if _fusable(x, weight.dtype):
-        from maskwalk.denoisers.kernels.gelu import gelu
+        from maskwalk.kernels.gelu import gelu
 
         out: Tensor = gelu(z, bias)
         return out

@@ -155,7 +155,7 @@ class NetworkDenoiser:
         wanted: Int[Tensor, " rows"],
     ) -> Float[Tensor, "rows vocab"]:
         if answer.is_cuda:
-            from maskwalk.denoisers.kernels.marginals import log_marginals
+            from maskwalk.kernels.marginals import log_marginals
 
             return log_marginals(answer, bias, wanted, self.vocab_size)
         chosen = (answer[wanted] + bias)[:, : self.vocab_size]

@@ -25,6 +25,16 @@ def test_attention(length: int) -> None:
     assert distance(fused, plain) < 2e-3
 
 
+@pytest.mark.parametrize(("rows", "vocab"), [(0, 5), (3, 5), (70, 500), (2, 5000)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_entropy(rows: int, vocab: int, dtype: torch.dtype) -> None:
+    logits = torch.randn(rows, vocab, generator=torch.Generator().manual_seed(0)).to(dtype)
+    logits[:, :2] = -torch.inf  # a true zero contributes nothing
+    marginals = logits.log_softmax(-1)
+    fused = score("entropy", marginals.cuda(), 1e-9).cpu()
+    assert torch.allclose(fused, score("entropy", marginals, 1e-9), rtol=0, atol=1e-8)
+
+
 def test_a_steps_gradient_is_the_cpus() -> None:
     """bfloat16 with fused kernels against float32 with plain formulas, dropout included."""
     config = DDiTConfig(blocks=2)
