@@ -59,6 +59,7 @@ def test_a_steps_gradient_is_the_cpus() -> None:
         assert distance(ours[name], theirs[name]) < 0.03, name
 
 
+@pytest.mark.filterwarnings("default")  # torch's compiler has warnings of its own
 def test_a_graph_steps_as_eager_code_does() -> None:
     config = DDiTConfig(vocab_size=20, length=8, hidden=64, cond=16, blocks=1, heads=2)
     walks = torch.randint(0, 20, (300, 8), generator=torch.Generator().manual_seed(0))

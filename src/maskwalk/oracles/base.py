@@ -7,6 +7,7 @@ becomes p(x | past) + ε, and ε goes to zero. What remains in the limit are the
 fewest impossible steps, each weighted by the product of its possible ones.
 """
 
+import warnings
 from abc import ABC, abstractmethod
 
 import torch
@@ -86,13 +87,15 @@ class Sparse:
             self._scipy = csr_array((values.numpy(), index), shape=shape)
         else:
             order = (rows * shape[1] + columns).argsort()
-            self._torch = torch.sparse_coo_tensor(
-                torch.stack([rows, columns])[:, order],
-                values[order],
-                shape,
-                check_invariants=True,
-                is_coalesced=True,
-            )
+            with warnings.catch_warnings():  # torch asks us to say what check_invariants says
+                warnings.filterwarnings("ignore", "Sparse invariant checks")
+                self._torch = torch.sparse_coo_tensor(
+                    torch.stack([rows, columns])[:, order],
+                    values[order],
+                    shape,
+                    check_invariants=True,
+                    is_coalesced=True,
+                )
 
     def __matmul__(self, dense: Float[Tensor, "rows batch"]) -> Float[Tensor, "after batch"]:
         if dense.device.type == "cpu":
