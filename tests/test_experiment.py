@@ -53,7 +53,7 @@ def numbers(directory: Path) -> list[str]:
 
 def test_an_experiment_is_the_product_of_what_it_names(file: Path, tmp_path: Path) -> None:
     experiment = Experiment.load(file)
-    assert len(experiment.cells) == CELLS and experiment.titles[0] == "tree"
+    assert len(experiment.cells) == CELLS and experiment.entries[0].title == "tree"
     own = [c for c in experiment.cells if c.task.startswith("endpoints")]
     assert all((c.count, c.per_prompt) == (8, 3) for c in own) and len(own) == 3
     run = Run(experiment, tmp_path / "one")

@@ -60,12 +60,13 @@ def decode(
     streams: Streams,
     draw: Draw | None = None,
     ties: str = "uniform",
-    trace: bool = False,
+    trace: bool | int = False,
 ) -> Decoded:
     """Fills every masked position of `tokens` with `sampler`.
 
     Positions that hold `denoiser.mask_id` are filled; everything else is given and kept. `streams`
-    carries the seed and one id per row: a row's result depends on nothing else.
+    carries the seed and one id per row: a row's result depends on nothing else. `trace` records
+    what happens to every row, or to as many first ones as it says.
     """
     one_of("ties", ties, ("uniform", "index"))
     _check_tokens(tokens, denoiser, streams)
@@ -74,7 +75,8 @@ def decode(
     device = tokens.device
     counted = Counted(denoiser, batch, device)
     result, rounds = tokens.clone(), torch.zeros(batch, dtype=torch.int64, device=device)
-    recorder = Trace.start(tokens, streams.ids, denoiser.mask_id) if trace else None
+    told = batch if trace is True else int(trace)
+    recorder = Trace.start(tokens[:told], streams.ids[:told], denoiser.mask_id) if told else None
 
     canvas = Canvas(tokens, tokens != denoiser.mask_id, denoiser.mask_id)
     canvas = replace(canvas, state=sampler.init(canvas))
@@ -99,7 +101,9 @@ def decode(
         counted.rows = rows
         after = sampler.step(canvas, counted, rng)
         if recorder is not None and seen is not None:
-            recorder.add(canvas.round, rows, canvas.tokens, after.tokens, seen.log_prob, seen.nats)
+            n = int((rows < told).sum())  # rows stay in order as others leave
+            changed = (canvas.tokens, after.tokens, seen.log_prob, seen.nats)
+            recorder.add(canvas.round, rows[:n], *(x[:n] for x in changed))
         rounds[rows] += 1
         canvas = replace(after, round=canvas.round + 1)
 

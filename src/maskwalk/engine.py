@@ -53,7 +53,9 @@ class Run:
             commit = _commit()
             for number, record in self._results(work):
                 record["experiment"], record["cell"] = self.experiment.name, number
-                record["title"], record["commit"] = self.experiment.titles[number], commit
+                entry = self.experiment.entries[number]
+                record["title"], record["commit"] = entry.title, commit
+                record |= {k: v for k, v in (("axis", entry.axis), ("column", entry.column)) if v}
                 file.append(record)
                 self.done += 1
                 yield record

@@ -10,7 +10,7 @@ import json
 import time
 import tomllib
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from itertools import product
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import Any
 import torch
 
 from maskwalk import __version__
+from maskwalk.canvas import Sampler
 from maskwalk.decoding import Decoded, decode
 from maskwalk.denoisers.protocol import Denoiser
 from maskwalk.denoisers.table import build_denoiser, denoiser_notes, fingerprint, settle
@@ -28,11 +29,13 @@ from maskwalk.graphs import GRAPHS
 from maskwalk.metrics import METRICS, Sample, measure
 from maskwalk.records import Record
 from maskwalk.samplers import SAMPLERS
-from maskwalk.tasks import TASKS
+from maskwalk.samplers.table import expand
+from maskwalk.specs import parse
+from maskwalk.tasks import TASKS, Prompts
 from maskwalk.walks import WALKS, WalkLaw
 
 SCHEMA = 1
-BATCH = 1024  # sequences decoded at once; results do not depend on it
+BATCH, ACCELERATOR_BATCH = 1024, 16_384  # sequences decoded at once; results do not depend on it
 DEFAULT_METRICS = (
     "coherence",
     "transition_validity",
@@ -99,15 +102,26 @@ def _denoiser(name: str, device: str, *law: Any) -> Denoiser:
     return build_denoiser(name, build_law(*law), device)
 
 
-def run_cell(cell: Cell, device: str = "cpu", trace: bool = True) -> tuple[Record, Decoded]:
-    """Decodes and measures one cell; the record, and what was decoded."""
+@lru_cache(maxsize=4)
+def _prompts(task: str, count: int, seed: int, *law: Any) -> Prompts:
+    return TASKS.build(task, law=build_law(*law), count=count, seed=seed)
+
+
+def run_cell(
+    cell: Cell, device: str = "cpu", trace: bool | int = 1, sampler: Sampler | None = None
+) -> tuple[Record, Decoded]:
+    """Decodes and measures one cell; the record, and what was decoded.
+
+    `sampler` runs in place of the one the cell names: one that is in no table.
+    """
     place = (cell.graph, cell.graph_seed, cell.walk, cell.length)
     law, denoiser = build_law(*place), _denoiser(cell.denoiser, device, *place)
-    prompts = TASKS.build(cell.task, law=law, count=cell.count, seed=cell.seed)
+    prompts = _prompts(cell.task, cell.count, cell.seed, *place)
     draw, ties = preset(cell.preset)
     start = prompts.tokens.repeat_interleave(cell.per_prompt, 0).to(device)
     start = torch.where(start == law.vocab_size, denoiser.mask_id, start)
-    sampler = SAMPLERS.build(cell.sampler)
+    sampler = SAMPLERS.build(cell.sampler) if sampler is None else sampler
+    batch = BATCH if start.device.type == "cpu" else ACCELERATOR_BATCH
     began = time.perf_counter()
     parts = [
         decode(
@@ -117,9 +131,9 @@ def run_cell(cell: Cell, device: str = "cpu", trace: bool = True) -> tuple[Recor
             streams=Streams(cell.seed, torch.arange(first, first + len(part), device=device)),
             draw=draw,
             ties=ties,
-            trace=trace and first == 0,
+            trace=trace if first == 0 else False,
         )
-        for first, part in zip(range(0, len(start), BATCH), start.split(BATCH))
+        for first, part in zip(range(0, len(start), batch), start.split(batch))
     ]
     decoded = _join(parts)
     seconds = time.perf_counter() - began
@@ -130,6 +144,7 @@ def run_cell(cell: Cell, device: str = "cpu", trace: bool = True) -> tuple[Recor
         masked=(start == denoiser.mask_id).sum(1).cpu(),
         conditional=prompts.conditional,
         seed=cell.seed,
+        separation=prompts.separation,
     )
     record: Record = {"schema": SCHEMA, "key": cell.key, "version": __version__}
     record |= asdict(cell) | {"draw": asdict(draw), "ties": ties}
@@ -167,12 +182,26 @@ def _story(decoded: Decoded, sample: Sample) -> Record | None:
 
 
 @dataclass(frozen=True)
+class Entry:
+    """A cell of an experiment, and how its report calls it."""
+
+    cell: Cell
+    title: str  # of the graph
+    axis: dict[str, Any] | None = None  # where it stands on the x axis of a line figure
+    column: str | None = None  # of the paper's tables: what it is to be compared with
+
+
+@dataclass(frozen=True)
 class Experiment:
-    """A named list of cells, each with the short title of its graph."""
+    """A named list of cells."""
 
     name: str
-    cells: tuple[Cell, ...]
-    titles: tuple[str, ...]
+    entries: tuple[Entry, ...]
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """The cells, in the order of the file."""
+        return tuple(entry.cell for entry in self.entries)
 
     @classmethod
     def load(cls, path: str | Path) -> "Experiment":
@@ -184,15 +213,30 @@ class Experiment:
             raise MaskwalkError(f"Cannot read {path}: {problem.strerror}.") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
             raise MaskwalkError(f"{path} is not a TOML file: {problem}.") from None
-        pairs = list(_cells(text, str(path)))
-        if not pairs:
+        entries = tuple(_entries(text, str(path)))
+        if not entries:
             raise MaskwalkError(
                 f"{path} describes no cells: it needs [[graphs]], tasks and samplers."
             )
-        name = str(text.get("name", Path(path).stem))
-        return cls(name, tuple(c for c, _ in pairs), tuple(t for _, t in pairs))
+        return cls(str(text.get("name", Path(path).stem)), entries)
+
+    def reduced(self, count: int, per_prompt: int) -> "Experiment":
+        """The same with at most so many prompts and samples of each."""
+        cells = (
+            replace(c, count=min(c.count, count), per_prompt=min(c.per_prompt, per_prompt))
+            for c in self.cells
+        )
+        entries = (replace(entry, cell=cell) for entry, cell in zip(self.entries, cells))
+        return Experiment(self.name, tuple(entries))
 
 
+# What a reader wants side by side: what published code prints of a model, what the model does, and
+# what the sampler could do with perfect conditionals.
+MODES = {
+    "as_published": ("zoo", "as_published"),
+    "exact": ("zoo", "exact"),
+    "oracle": ("oracle", "exact"),
+}
 SHARED = (
     "length",
     "count",
@@ -203,12 +247,14 @@ SHARED = (
     "samplers",
     "denoisers",
     "presets",
+    "modes",
+    "axis",
 )
 DEFAULTS = {"denoisers": ["oracle"], "presets": ["exact"], "tasks": ["unconditional()"]}
-PER_GRAPH = ("title", "zoo", "graph", "graph_seed", "walk", *SHARED)
+PER_GRAPH = ("title", "zoo", "graph", "graph_seed", "walk", "column", *SHARED)
 
 
-def _cells(text: dict[str, Any], path: str) -> Iterator[tuple[Cell, str]]:
+def _entries(text: dict[str, Any], path: str) -> Iterator[Entry]:
     """The product of everything named, graph by graph; a graph's own settings win."""
     _known(text, ("name", "graphs", *SHARED), f"setting in {path}:")
     if not all(isinstance(row, dict) for row in _list(text, "graphs", path)):
@@ -223,15 +269,14 @@ def _cells(text: dict[str, Any], path: str) -> Iterator[tuple[Cell, str]]:
                 raise MaskwalkError(f"A graph in {path} has no {need} (nor a zoo model).")
         if "samplers" not in every:
             raise MaskwalkError(f"A graph in {path} has no samplers.")
-        for name in ("tasks", "denoisers", "presets", "samplers", "metrics"):
+        for name in ("tasks", "denoisers", "presets", "samplers", "metrics", "modes"):
             _list(every, name, path)
         fixed = {k: every[k] for k in ("count", "per_prompt", "seed") if k in every}
         fixed |= {k: place[k] for k in ("graph", "graph_seed", "walk", "length") if k in place}
         if "metrics" in every:
             fixed["metrics"] = tuple(every["metrics"])
-        for task, denoiser, mode, sampler in product(
-            every["tasks"], every["denoisers"], every["presets"], every["samplers"]
-        ):
+        samplers = [one for text in every["samplers"] for one in expand(text)]
+        for task, (denoiser, drawn), sampler in product(every["tasks"], _modes(every), samplers):
             own = task if isinstance(task, dict) else {"task": task}
             _known(own, ("task", "count", "per_prompt"), f"setting of a task in {path}:")
             if denoiser == "zoo":
@@ -240,9 +285,35 @@ def _cells(text: dict[str, Any], path: str) -> Iterator[tuple[Cell, str]]:
                         f'A graph in {path} has denoiser "zoo" but no zoo = "NAME".'
                     )
                 denoiser = model
-            choice = {"sampler": sampler, "denoiser": denoiser, "preset": mode}
+            choice = {"sampler": sampler, "denoiser": denoiser, "preset": drawn}
             cell = Cell.checked(**{**fixed, **own, **choice})
-            yield cell, str(every.get("title", every.get("zoo", cell.graph)))
+            title = str(every.get("title", every.get("zoo", cell.graph)))
+            axis = _axis(every.get("axis"), cell.sampler, path)
+            yield Entry(cell, title, axis, every.get("column"))
+
+
+def _modes(given: dict[str, Any]) -> list[tuple[str, str]]:
+    """(denoiser, preset): the modes named, or else every pair of the two lists."""
+    if "modes" not in given:
+        return list(product(given["denoisers"], given["presets"]))
+    for name in given["modes"]:
+        if name not in MODES:
+            raise unknown("mode", name, MODES)
+    return [MODES[name] for name in given["modes"]]
+
+
+def _axis(given: Any, sampler: str, path: str) -> dict[str, Any] | None:
+    """{name, value, marks}: the value given, or the sampler's own parameter, if it has that one."""
+    if given is None:
+        return None
+    known = ("name", "value", "parameter", "marks")
+    if not isinstance(given, dict) or "name" not in given:
+        raise MaskwalkError(f"axis in {path} must be a table with a name, not {given!r}.")
+    _known(given, known, f"setting of an axis in {path}:")
+    value = given.get("value", parse(sampler).kwargs.get(str(given.get("parameter"))))
+    if value is None:
+        return None
+    return {k: given[k] for k in ("name", "marks") if k in given} | {"value": value}
 
 
 def _list(given: dict[str, Any], name: str, path: str) -> list[Any]:

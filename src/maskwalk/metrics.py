@@ -1,6 +1,7 @@
 """What is measured of decoded walks; every number is an estimate with its standard error.
 
-    coherence            share of walks the law gives positive probability (paper, §5.1)
+    coherence            share of walks the law gives positive probability (paper, §5.1);
+                         coherence_by_separation: for prompts 1, 2, … communities apart
     transition_validity  share of single steps that are possible
     first_invalid        position of the first impossible step, among incoherent walks
     tv1, tvk             row-weighted transition TV of the paper beside its floor: the value that as
@@ -13,7 +14,7 @@ paper instead reports the standard deviation of four group means (`group_sd`, nu
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ class Estimate:
     value: float
     se: float
     n: int
-    extra: dict[str, float]
+    extra: dict[str, Any]
 
     def as_dict(self) -> dict[str, Any]:
         """As it stands in a record."""
@@ -55,8 +56,9 @@ class Sample:
     masked: Int[Tensor, " batch"]  # how many positions it had to fill
     conditional: bool
     seed: int = 0
+    separation: Int[Tensor, " prompts"] | None = None  # of each prompt, where the task has one
 
-    @property
+    @cached_property
     def valid(self) -> Bool[Tensor, "batch length"]:
         """Whether each step is possible given the ones before it."""
         return self.law.valid(self.decoded.tokens.cpu())
@@ -89,6 +91,20 @@ METRICS: Registry[Any] = Registry("metric", context=("sample",))
 def coherence(sample: Sample) -> Estimate:
     """Share of decoded walks that the law can produce."""
     return mean(sample.valid.all(1), sample.prompts)
+
+
+@METRICS.register("coherence_by_separation")
+def coherence_by_separation(sample: Sample) -> Estimate | None:
+    """Coherence of the prompts whose ends are h communities apart, for every h that occurs."""
+    if sample.separation is None:
+        return None
+    whole_ones, apart = sample.valid.all(1), sample.separation[sample.prompts]
+    parts = []
+    for h in apart.unique().tolist():
+        found = mean(whole_ones[apart == h], sample.prompts[apart == h])
+        parts.append({"at": h} | Estimate(found.value, found.se, found.n, {}).as_dict())
+    every = mean(whole_ones, sample.prompts)
+    return Estimate(every.value, every.se, every.n, {"by": parts})
 
 
 @METRICS.register("transition_validity")

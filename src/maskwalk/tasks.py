@@ -3,7 +3,8 @@
     unconditional    everything masked
     endpoints        the first and last token of a held-out walk revealed
     bottleneck       endpoints in different communities [paper, section "Endpoint-conditioned
-                     bridge generation"]: by rejection on two communities, constructed on a chain
+                     bridge generation"]: of held-out walks, constructed around a crossing, or any
+                     pair that a walk can join
 
 Walks are numbered; training takes numbers from 0 up and tasks from HELD_OUT up, so a prompt never
 comes from a training walk.
@@ -17,7 +18,7 @@ from jaxtyping import Int64
 from torch import Tensor
 
 from maskwalk.draws import Purpose, block_uniforms
-from maskwalk.errors import MaskwalkError, whole
+from maskwalk.errors import MaskwalkError, one_of, whole
 from maskwalk.graphs import Graph
 from maskwalk.specs import Registry
 from maskwalk.walks import LazyLaw, WalkLaw, lazy_kernel
@@ -86,16 +87,28 @@ def endpoints(
 
 
 @TASKS.register("bottleneck")
-def bottleneck(law: WalkLaw, count: int, seed: int, separation: int | None = None) -> Prompts:
-    """Endpoints in different communities; on a chain `separation` communities apart (None: any)."""
+def bottleneck(
+    law: WalkLaw, count: int, seed: int, separation: int | None = None, ends: str | None = None
+) -> Prompts:
+    """Endpoints in different communities; on a chain `separation` communities apart (None: any).
+
+    `ends`: "walks" (of held-out walks that cross; the default on two communities), "built" (a walk
+    built around a crossing in its middle; the default, and the only way, on a chain), or "pairs"
+    (any two nodes that some walk joins, uniformly; two communities).
+    """
     count = whole("count", count, 1)
+    if ends is not None:
+        one_of("ends", ends, ("walks", "built", "pairs"))
     graph = law.graph
     communities = 0 if graph is None or graph.community is None else int(graph.community.max()) + 1
     if graph is not None and communities == 2:
         if separation is not None:
             whole("separation", separation, 1, 1)
-        return _crossing(law, graph, count, seed)
+        make = {"built": _bridged, "pairs": _pairs}.get(ends or "walks", _crossing)
+        return make(law, graph, count, seed)
     if graph is not None and communities > 2 and _is_chain(graph):
+        if ends not in (None, "built"):
+            raise MaskwalkError(f"On a chain of communities ends is 'built', not {ends!r}.")
         return _chain(law, graph, count, seed, separation)
     raise MaskwalkError(
         "The bottleneck task needs a graph of two communities or a chain of communities, such as "
@@ -133,18 +146,36 @@ def _is_chain(graph: Graph) -> bool:
     return there == {*pairs, *((b, a) for a, b in pairs)}
 
 
+def _pairs(law: WalkLaw, graph: Graph, count: int, seed: int) -> Prompts:
+    """Uniform pairs of nodes in different communities, among those that some walk joins."""
+    assert graph.community is not None
+    community = torch.from_numpy(graph.community)
+    joined = torch.stack([law.reach(node) for node in range(graph.nodes)])
+    pairs = (joined & (community[:, None] != community)).nonzero()
+    if len(pairs) == 0:
+        raise MaskwalkError(f"No walk of length {law.length} joins the two communities.")
+    u = block_uniforms(seed, Purpose.PROMPT, 0, count, 1, CHOICE)[:, 0]
+    chosen = pairs[torch.from_numpy(np.floor(u * len(pairs)).astype(np.int64))]
+    tokens = _masked(law, count)
+    tokens[:, 0], tokens[:, -1] = chosen[:, 0], chosen[:, 1]
+    return Prompts(tokens, True, None, torch.ones(count, dtype=torch.int64))
+
+
+def _bridged(law: WalkLaw, graph: Graph, count: int, seed: int) -> Prompts:
+    """Walks built around a bridge, uniform among the bridges and their two directions."""
+    assert graph.community is not None
+    between = graph.community[graph.sources] != graph.community[graph.targets]
+    bridges = np.stack([graph.sources[between], graph.targets[between]], 1)
+    u = block_uniforms(seed, Purpose.PROMPT, 0, count, 1, CHOICE)[:, 0]
+    return _built(law, graph, bridges[np.floor(u * len(bridges)).astype(np.int64)], seed)
+
+
 def _chain(law: WalkLaw, graph: Graph, count: int, seed: int, separation: int | None) -> Prompts:
-    """Walks built around the crossing r_j … r_{j+h}: left part walked in G_j from r_j and reversed,
-    right part in G_{j+h} from r_{j+h}; an odd token left over goes to the left.
+    """Walks built around the crossing r_j … r_{j+h} of the roots.
 
     h is uniform over 1..communities-1 (as far as the crossing fits into the walk) or given, and
-    then j uniform. The parts are lazy walks on the community alone.
+    then j uniform.
     """
-    if not isinstance(law, LazyLaw):
-        raise MaskwalkError(
-            "On a chain of communities the bottleneck prompts are built from lazy walks; use "
-            "lazy(stay=0.125), or another task."
-        )
     farthest = min(len(graph.roots), law.length) - 1
     u = block_uniforms(seed, Purpose.PROMPT, 0, count, 2, CHOICE)
     if separation is None:
@@ -152,18 +183,38 @@ def _chain(law: WalkLaw, graph: Graph, count: int, seed: int, separation: int | 
     else:
         apart = np.full(count, whole("separation", separation, 1, farthest), dtype=np.int64)
     left_end = np.floor(u[:, 1] * (len(graph.roots) - apart)).astype(np.int64)
+    steps = np.minimum(np.arange(farthest + 1), apart[:, None])  # stays at the last root
     roots = np.array(graph.roots, dtype=np.int64)
+    return _built(law, graph, roots[left_end[:, None] + steps], seed, apart)
+
+
+def _built(
+    law: WalkLaw, graph: Graph, crossing: np.ndarray, seed: int, apart: np.ndarray | None = None
+) -> Prompts:
+    """Walks with the crossing (count, at most length) in the middle: the left part walked away from
+    its first node and reversed, the right part from its last; an odd token goes to the left.
+
+    `apart` is how many steps each crossing has (None: all of it). The parts are lazy walks inside
+    the communities.
+    """
+    if not isinstance(law, LazyLaw):
+        raise MaskwalkError(
+            "Bottleneck prompts around a crossing are built from lazy walks; use "
+            "lazy(stay=0.125), or another task."
+        )
+    count, width = crossing.shape
+    apart = np.full(count, width - 1) if apart is None else apart
     alias = Alias(lazy_kernel(graph.inside(), law.stay)[0])
     sides = []
-    for stream, community in ((LEFT, left_end), (RIGHT, left_end + apart)):
+    for stream, start in ((LEFT, crossing[:, 0]), (RIGHT, crossing[:, -1])):
         steps = block_uniforms(seed, Purpose.PROMPT, 0, count, law.length, stream)
-        sides.append(alias.walk(roots[community], steps))
-    # Position i lies `before` the crossing, in it, or after it; the walks lead away from the roots.
+        sides.append(alias.walk(start, steps))
+    # Position i lies `before` the crossing, in it, or after it.
     spare = law.length - 1 - apart
-    place = np.arange(law.length) - ((spare + 1) // 2)[:, None]  # 0 at r_j, h at r_{j+h}
+    place = np.arange(law.length) - ((spare + 1) // 2)[:, None]  # 0 at its first node
     row = np.arange(count)[:, None]
     before, after = -place - 1, place - apart[:, None] - 1
-    crossing = roots[np.clip(left_end[:, None] + place, 0, len(roots) - 1)]
     outer = np.where(before >= 0, sides[0][row, before.clip(0)], sides[1][row, after.clip(0)])
-    walks = np.where((before >= 0) | (after >= 0), outer, crossing)
+    middle = crossing[row, place.clip(0, width - 1)]
+    walks = np.where((before >= 0) | (after >= 0), outer, middle)
     return _ends(law, torch.from_numpy(walks), torch.from_numpy(apart))

@@ -51,7 +51,7 @@ def sample(
         per_prompt=per_prompt,
         seed=seed,
     )
-    record, decoded = run_cell(cell, check_device(device))
+    record, decoded = run_cell(cell, check_device(device), trace=trace is not None or 1)
     if trace is not None and decoded.trace is not None:
         decoded.trace.save(trace)
     if as_json:
