@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -172,3 +173,66 @@ def test_mistakes_in_the_file_are_found_before_anything_runs(
     file.write_text(SMALL.replace(old, new))
     with pytest.raises(MaskwalkError, match=says):
         Experiment.load(file)
+
+
+def test_modes_axes_and_columns_reach_the_records(tmp_path: Path) -> None:
+    path = tmp_path / "modes.toml"
+    path.write_text(
+        """
+        count = 4
+        modes = ["oracle", "exact"]
+        metrics = ["coherence"]
+        samplers = ["bisection(order=2)", "left_to_right"]
+        [[graphs]]
+        zoo = "st_er_p0"
+        column = "st_er_p0"
+        axis = { name = "memory order", parameter = "order", marks = [4, 5] }
+        """
+    )
+    experiment = Experiment.load(path)
+    made = [(c.denoiser, c.preset) for c in experiment.cells]
+    assert made == [("oracle", "exact")] * 2 + [("zoo:st_er_p0", "exact")] * 2
+    records = list(Run(experiment, tmp_path / "out"))
+    axis = {"name": "memory order", "marks": [4, 5], "value": 2}
+    assert [r.get("axis") for r in records] == [axis, None] * 2
+    assert {r["column"] for r in records} == {"st_er_p0"}
+    small = experiment.reduced(2, 1)
+    assert all(c.count == 2 for c in small.cells)
+    assert {c.key for c in small.cells}.isdisjoint(c.key for c in experiment.cells)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('modes = ["exactly"]', "exactly"),
+        ('axis = "b"', "table with a name"),
+        ('axis = { name = "b", at = 1 }', "at"),
+    ],
+)
+def test_bad_modes_and_axes_are_refused(tmp_path: Path, line: str, said: str) -> None:
+    path = tmp_path / "bad.toml"
+    path.write_text(f'samplers = ["left_to_right"]\n{line}\n[[graphs]]\nzoo = "st_er_p0"\n')
+    with pytest.raises(MaskwalkError, match=said):
+        Experiment.load(path)
+
+
+def test_coherence_by_separation_adds_up() -> None:
+    cell = Cell.checked(
+        graph="community_chain(communities=4, nodes=5, p=0.3)",
+        walk="lazy(stay=0.125)",
+        length=8,
+        task="bottleneck",
+        sampler="random(block=2)",
+        count=40,
+        per_prompt=3,
+        metrics=("coherence", "coherence_by_separation"),
+    )
+    metrics = run_cell(cell)[0]["metrics"]
+    parts = metrics["coherence_by_separation"]["by"]
+    assert [part["at"] for part in parts] == [1, 2, 3]
+    assert sum(part["n"] for part in parts) == 120
+    total = sum(part["n"] * part["value"] for part in parts) / 120
+    assert total == pytest.approx(metrics["coherence"]["value"])
+    assert len({part["value"] for part in parts}) > 1
+    none = replace(cell, task="endpoints(start=None, end=None)")
+    assert run_cell(none)[0]["metrics"]["coherence_by_separation"] is None

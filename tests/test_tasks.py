@@ -121,6 +121,35 @@ def test_two_communities_are_crossed(walk):
     assert found.separation.tolist() == [1] * 64
 
 
+def test_bridged_prompts_are_the_construction():
+    law = law_of("two_communities(nodes=15, p=0.1, bridges=3)")
+    found = prompts("bottleneck(ends='built')", law, 600, seed=4)
+    assert_only_ends(law, found)
+    assert law.valid(found.walks).all()
+    community = torch.from_numpy(law.graph.community)[found.walks]
+    left = (law.length - 2 + 1) // 2  # the odd token on the left, then the bridge
+    assert (community[:, : left + 1] == community[:, :1]).all()
+    assert (community[:, left + 1 :] == 1 - community[:, :1]).all()
+    crossed = found.walks[:, left] * 30 + found.walks[:, left + 1]
+    kinds, seen = crossed.unique(return_counts=True)
+    assert len(kinds) == 6 and chisquare(seen).pvalue > FALSE_ALARM  # three bridges, both ways
+
+
+def test_pairs_are_uniform_among_those_a_walk_joins():
+    law = law_of("two_communities(nodes=4, p=0.1, bridges=1)", length=4)
+    found = prompts("bottleneck(ends='pairs')", law, 4000, seed=4)
+    assert found.walks is None
+    joined = {
+        (a, b)
+        for a in range(8)
+        for b in range(8)
+        if law.graph.community[a] != law.graph.community[b] and bool(law.reach(a)[b])
+    }
+    codes, seen = (found.tokens[:, 0] * 8 + found.tokens[:, -1]).unique(return_counts=True)
+    assert {divmod(int(c), 8) for c in codes} == joined and len(joined) < 32
+    assert chisquare(seen).pvalue > FALSE_ALARM
+
+
 def test_crossings_too_rare_are_refused(monkeypatch):
     law = law_of("two_communities(nodes=200, p=0.2, bridges=1)", length=2)
     monkeypatch.setattr(tasks, "TRIES", 0)
@@ -192,6 +221,10 @@ def test_other_bottlenecks_are_refused():
         prompts("bottleneck(separation=2)", law_of("two_communities(nodes=9)"))
     with pytest.raises(MaskwalkError, match="chain of communities"):
         prompts("bottleneck", law_of("community_hierarchy()"))
+    with pytest.raises(MaskwalkError, match="ends"):
+        prompts("bottleneck(ends='walks')", CHAIN)
+    with pytest.raises(MaskwalkError, match="ends"):
+        prompts("bottleneck(ends='middle')", law_of("two_communities(nodes=9)"))
     with pytest.raises(MaskwalkError, match="lazy walks"):
         prompts("bottleneck", law_of("community_chain(communities=3)", "distant()"))
     with pytest.raises(MaskwalkError, match="count must be"):

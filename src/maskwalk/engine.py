@@ -5,7 +5,6 @@ writes it. A run goes on where an earlier one stopped: cells whose key is on dis
 """
 
 import os
-import subprocess
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import torch
 
+from maskwalk import shipped
 from maskwalk.errors import whole
 from maskwalk.experiment import Cell, Experiment, run_cell
 from maskwalk.include import include
@@ -50,7 +50,7 @@ class Run:
             }
             work = sorted(todo.values(), key=lambda pair: pair[0])
             self.done = self.total - len(work)
-            commit = _commit()
+            commit = shipped.commit()
             for number, record in self._results(work):
                 record["experiment"], record["cell"] = self.experiment.name, number
                 entry = self.experiment.entries[number]
@@ -97,14 +97,3 @@ def _start_worker(includes: tuple[str, ...]) -> None:
         os._exit(1)
 
     threading.Thread(target=follow, daemon=True).start()
-
-
-def _commit() -> str | None:
-    """The commit of the checkout this package runs from, if it is one."""
-    here = Path(__file__).parent
-    command = ["git", "-C", str(here), "rev-parse", "HEAD"]
-    try:
-        found = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return found.stdout.strip() or None

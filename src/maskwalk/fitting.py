@@ -4,22 +4,25 @@ The layer between the trainer, which knows nothing of sampling, and the command 
 """
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from maskwalk import shipped
 from maskwalk.decoding import decode
 from maskwalk.denoisers.network import NetworkDenoiser
+from maskwalk.denoisers.pretrained import Pretrained
 from maskwalk.denoisers.table import settle
 from maskwalk.denoisers.weights import DDiTConfig
 from maskwalk.draws import Streams
 from maskwalk.errors import whole
 from maskwalk.experiment import build_law
-from maskwalk.samplers import Entropy
+from maskwalk.samplers import SAMPLERS
 from maskwalk.training.loop import Validate, train
 from maskwalk.training.settings import Job, Settings
-from maskwalk.training.zoo import HELD, floor
+from maskwalk.training.zoo import HELD, chosen, floor, train_zoo
 from maskwalk.walks import WalkLaw
 
 VALIDATION = 128  # walks sampled at every checkpoint
@@ -85,14 +88,56 @@ def fit(plan: Plan, settings: Settings, out: Path, device: str, resume: bool) ->
     )
 
 
-def coherence_on(laws: dict[str, WalkLaw], count: int = VALIDATION) -> Validate:
-    """Validation: unconditional coherence of greedy entropy, one at a time, exact draws."""
+def coherence_on(
+    laws: dict[str, WalkLaw], count: int = VALIDATION, samplers: dict[str, str] | None = None
+) -> Validate:
+    """Validation: unconditional coherence with exact draws, by default of greedy entropy.
+
+    `samplers` gives each number's name and the spec of the sampler behind it.
+    """
+    watched = samplers or {"coherence": "entropy(block=1)"}
 
     def validate(name: str, denoiser: NetworkDenoiser) -> dict[str, float]:
         law = laws[name]
         blank = torch.full((count, law.length), denoiser.mask_id, device=denoiser.device)
-        ids = torch.arange(count, device=denoiser.device)
-        walks = decode(Entropy(), denoiser, blank, streams=Streams(0, ids)).tokens.cpu()
-        return {"coherence": float(law.valid(walks).all(1).double().mean())}
+        streams = Streams(0, torch.arange(count, device=denoiser.device))
+        found = {}
+        for key, spec in watched.items():
+            walks = decode(SAMPLERS.build(spec), denoiser, blank, streams=streams).tokens.cpu()
+            found[key] = float(law.valid(walks).all(1).double().mean())
+        return found
 
     return validate
+
+
+def fit_zoo(
+    names: list[str],
+    out: Path,
+    work: Path,
+    *,
+    settings: Settings,
+    device: str,
+    resume: bool,
+    samples: int = 512,
+    commit: str | None = None,
+) -> dict[str, Pretrained]:
+    """Trains recipes of `training.zoo` in one batched run and packs them as a zoo into `out`."""
+    recipes = chosen(names)
+    laws = {name: recipe.law() for name, recipe in recipes.items()}
+    watched = {"coherence": "entropy(block=1)", "coherence_bisection": "bisection(order=1)"}
+    about = {
+        "commit": commit or shipped.commit(),
+        "device": "CPU" if device == "cpu" else torch.cuda.get_device_name(),
+        "trained": datetime.now(UTC).date().isoformat(),
+        "trained_together": len(laws),
+    }
+    return train_zoo(
+        names,
+        out,
+        work,
+        settings=settings,
+        device=device,
+        resume=resume,
+        validate=coherence_on(laws, samples, watched),
+        extra=about,
+    )

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float64, Int
 from torch import Tensor
 
 from maskwalk.decoding import Decoded
@@ -177,36 +177,61 @@ def grouped_se(law: WalkLaw, walks: Tensor, k: int, groups: int = 16) -> float:
     groups = min(groups, len(walks))
     if groups < 2:
         return float("nan")
-    part = torch.arange(len(walks)) % groups
-    left_out = np.array([transition_tv(law, walks[part != g], k) for g in range(groups)])
+    steps = Transitions.of(law, walks, k)
+    part = (torch.arange(len(walks)) % groups).repeat_interleave(walks.shape[1] - k)
+    events = len(steps.truth)
+    by_group = torch.bincount(part * events + steps.inverse, minlength=groups * events)
+    by_group = by_group.view(groups, events)
+    left_out = steps.tv(by_group.sum(0) - by_group).numpy()
     return float(np.sqrt((groups - 1) / groups * ((left_out - left_out.mean()) ** 2).sum()))
 
 
 def transition_tv(law: WalkLaw, walks: Int[Tensor, "count length"], k: int) -> float:
     """½ Σ_h ω̂(h) Σ_v |P̂(v|h) - P(v|h)| over the histories h of length k that occur in `walks`."""
-    if walks.shape[1] <= k:
-        raise MaskwalkError(f"Walks of {walks.shape[1]} tokens have no transition of order {k}.")
-    windows = walks.unfold(1, k + 1, 1).reshape(-1, k + 1)
-    events, counts = _unique_rows(windows, law.vocab_size)
-    histories, inverse = events[:, :k].unique_consecutive(dim=0, return_inverse=True)
-    totals = torch.zeros(len(histories), dtype=torch.float64).index_add(0, inverse, counts.double())
-    # Only seen events differ from |0 - P|: Σ_v |P̂ - P| = 1 + Σ_seen (|P̂ - P| - P).
-    truth = _probabilities(law, histories, inverse, events[:, k])
-    seen = counts / totals[inverse]
-    rows = torch.ones(len(histories), dtype=torch.float64)
-    rows.index_add_(0, inverse, (seen - truth).abs() - truth)
-    return float(0.5 * (totals / totals.sum() * rows).sum())
+    steps = Transitions.of(law, walks, k)
+    return float(steps.tv(torch.bincount(steps.inverse, minlength=len(steps.truth))[None])[0])
+
+
+@dataclass(frozen=True)
+class Transitions:
+    """The different steps (history, next token) that occur in some walks, with their truth."""
+
+    history: Int[Tensor, " events"]  # a number for the history of each
+    truth: Float64[Tensor, " events"]  # P(next | history)
+    inverse: Int[Tensor, " steps"]  # which of them each step of the walks is
+
+    @classmethod
+    def of(cls, law: WalkLaw, walks: Int[Tensor, "count length"], k: int) -> "Transitions":
+        """The steps of these walks after histories of k tokens."""
+        if walks.shape[1] <= k:
+            raise MaskwalkError(
+                f"Walks of {walks.shape[1]} tokens have no transition of order {k}."
+            )
+        windows = walks.unfold(1, k + 1, 1).reshape(-1, k + 1)
+        events, inverse = _unique_rows(windows, law.vocab_size)
+        histories, history = events[:, :k].unique_consecutive(dim=0, return_inverse=True)
+        return cls(history, _probabilities(law, histories, history, events[:, k]), inverse)
+
+    def tv(self, counts: Int[Tensor, "sets events"]) -> Float64[Tensor, " sets"]:
+        """The TV of each set of counts of these steps."""
+        number = int(self.history.max()) + 1
+        blank = torch.zeros((len(counts), number), dtype=torch.float64)
+        totals = blank.index_add(1, self.history, counts.double())
+        seen = counts / totals[:, self.history].clamp(min=1)
+        # Only seen events differ from |0 - P|: Σ_v |P̂ - P| = 1 + Σ_seen (|P̂ - P| - P).
+        rows = 1 + blank.index_add(1, self.history, (seen - self.truth).abs() - self.truth)
+        return 0.5 * (totals / totals.sum(1, keepdim=True) * rows).sum(1)
 
 
 def _unique_rows(rows: Tensor, vocab: int) -> tuple[Tensor, Tensor]:
-    """The different rows in order, and how often each occurs; by one number a row where it fits."""
+    """The different rows in order, and which of them each row is; by one number where it fits."""
     width = rows.shape[1]
     if vocab**width >= 2**62:
-        events, counts = rows.unique(dim=0, return_counts=True)
-        return events, counts
+        events, inverse = rows.unique(dim=0, return_inverse=True)
+        return events, inverse
     place = vocab ** torch.arange(width - 1, -1, -1)
-    codes, counts = (rows * place).sum(1).unique(return_counts=True)
-    return codes[:, None] // place % vocab, counts
+    codes, inverse = (rows * place).sum(1).unique(return_inverse=True)
+    return codes[:, None] // place % vocab, inverse
 
 
 def _probabilities(law: WalkLaw, histories: Tensor, inverse: Tensor, nxt: Tensor) -> Tensor:

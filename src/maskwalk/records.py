@@ -4,8 +4,10 @@ A run killed at any moment leaves at most one unfinished last line, which the ne
 before it goes on; a disk that fills up costs the record being written and none before it.
 """
 
+import gzip
 import json
 import os
+import zlib
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
@@ -95,13 +97,28 @@ def whole_bytes(path: Path) -> int:
     return 0
 
 
+def _lines(path: Path) -> list[bytes]:
+    """The complete lines of a file of records."""
+    if path.suffix != ".gz":
+        return path.read_bytes()[: whole_bytes(path)].splitlines()
+    try:
+        return gzip.decompress(path.read_bytes()).splitlines()
+    except (OSError, EOFError, zlib.error):
+        raise MaskwalkError(f"{path} is not a complete gzip file.") from None
+
+
 def read_records(path: Path) -> list[Record]:
-    """All complete records of a run (a file, or the directory it is in), in cell order."""
+    """All complete records of a run (a file, or the directory it is in), in cell order.
+
+    A file that ends in .gz is one that was packed to be kept; it is read, never written.
+    """
     path = path / "records.jsonl" if path.is_dir() else path
+    packed = path.with_name(path.name + ".gz")
+    path = packed if packed.exists() and not path.exists() else path
     if not path.exists():
         raise MaskwalkError(f"There are no records at {path}. `maskwalk bench` writes them.")
     found: list[Record] = []
-    for number, line in enumerate(path.read_bytes()[: whole_bytes(path)].splitlines(), 1):
+    for number, line in enumerate(_lines(path), 1):
         try:
             record = json.loads(line)
             record["key"], record["metrics"]

@@ -24,6 +24,7 @@ from torch import Tensor
 from maskwalk.denoisers.network import NetworkDenoiser
 from maskwalk.denoisers.weights import DDiTConfig, layout
 from maskwalk.errors import MaskwalkError, unknown
+from maskwalk.shipped import shipped
 
 MODEL, ZOO = "maskwalk-model/1", "maskwalk-zoo/1"
 PREFIX = "backbone."  # of the public MDLM checkpoints
@@ -136,9 +137,7 @@ def zoo_directory() -> Path:
     """Where the shipped models are: MASKWALK_ZOO, inside the package, or beside its source."""
     if "MASKWALK_ZOO" in os.environ:
         return Path(os.environ["MASKWALK_ZOO"])
-    package = Path(__file__).parent.parent
-    inside = package / "zoo"
-    return inside if inside.is_dir() else package.parent.parent / "zoo"
+    return shipped("zoo")
 
 
 def zoo_manifest(directory: Path | None = None) -> dict[str, dict[str, Any]]:

@@ -1,0 +1,77 @@
+"""The numbers the paper prints, as data, and which record each belongs to.
+
+`coherence_tables.json` holds the three coherence tables (24 samplers × 6, 6 and 4 graphs: 384
+cells): the mean, and the standard deviation of four group means. A record belongs to a cell by the
+`column` its experiment file names, by its task (the table) and by its sampler.
+"""
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from maskwalk.records import Record
+from maskwalk.specs import parse
+
+TABLES = {
+    "unconditional": "unconditional",
+    "endpoints": "endpoint_conditional",
+    "bottleneck": "bottleneck_conditional",
+}  # task -> table
+RULES = {"greedy_entropy": "entropy", "greedy_confidence": "confidence", "greedy_margin": "margin"}
+# Beside these the paper has one sampler a rule and block size: greedy_entropy_x2, random_x4, …
+NAMED = {
+    "bisection": "bisection(order=1)",
+    "bisection_entropy": "guided_bisection(order=1, score='entropy')",
+}
+
+
+@cache
+def tables() -> dict[str, dict[str, dict[str, list[float]]]]:
+    """table -> sampler, as the paper calls it -> column -> [mean, standard deviation]."""
+    text = (Path(__file__).parent / "coherence_tables.json").read_text("utf-8")
+    held: dict[str, dict[str, dict[str, list[float]]]] = json.loads(text)
+    return held
+
+
+def spec_of(name: str) -> str:
+    """The canonical spec of a sampler as the paper's tables call it."""
+    if name in NAMED:
+        return NAMED[name]
+    rule, _, size = name.rpartition("_")
+    if size == "exponential":
+        block = "'exponential'"
+    elif size.startswith("x"):
+        block = size[1:]
+    else:
+        rule, block = name, "1"
+    return f"{RULES.get(rule, rule)}(block={block})"
+
+
+@cache
+def _names() -> dict[str, str]:
+    return {spec_of(name): name for name in tables()["unconditional"]}
+
+
+def place(record: Record) -> tuple[str, str, str] | None:
+    """(table, sampler, column) of the published cell that belongs to a record, if there is one."""
+    table = TABLES.get(parse(record["task"]).name)
+    name, column = _names().get(record["sampler"]), record.get("column")
+    if table is None or name is None or column not in tables()[table][name]:
+        return None
+    return table, name, str(column)
+
+
+def attach(records: list[Record]) -> list[Record]:
+    """The records, those of a published cell with {value, sd} under `published`."""
+    return [_with(record) for record in records]
+
+
+def _with(record: Record) -> Record:
+    found = place(record)
+    if found is None:
+        return record
+    table, name, column = found
+    value, sd = tables()[table][name][column]
+    published: dict[str, Any] = {"value": value, "sd": sd}
+    return {**record, "published": published}

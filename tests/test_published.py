@@ -1,0 +1,149 @@
+"""The paper's numbers as data, and the comparison of records with them."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from maskwalk import reproduction
+from maskwalk.errors import MaskwalkError
+from maskwalk.published import attach, place, spec_of, tables
+from maskwalk.published.comparison import compare
+from maskwalk.records import read_records
+from maskwalk.samplers import SAMPLERS
+from maskwalk.tasks import TASKS
+from tests.test_cli import cli
+
+__all__ = ["cli"]
+TASK = {
+    "unconditional": "unconditional()",
+    "endpoint_conditional": "endpoints(start=None, end=None)",
+    "bottleneck_conditional": "bottleneck(separation=None, ends=None)",
+}
+
+
+def records(shift: float = 0.0, preset: str = "as_published") -> list[dict[str, Any]]:
+    """A record for every published cell, off by `shift` towards one half."""
+    made = []
+    for table, samplers in tables().items():
+        for name, columns in samplers.items():
+            for column, (value, sd) in columns.items():
+                n = 512 if table == "unconditional" else 16_384
+                value += shift if value < 0.5 else -shift
+                held = {"value": value, "se": sd / 3**0.5, "n": n}
+                record = {"task": TASK[table], "sampler": spec_of(name), "preset": preset}
+                record |= {"denoiser": f"zoo:{column}", "title": column, "column": column}
+                record |= {"metrics": {"coherence": held}, "graph": column, "key": f"{len(made)}"}
+                made.append({**record, "cell": len(made)})
+    return made
+
+
+def test_the_tables_are_whole() -> None:
+    held = tables()
+    assert {name: len(samplers) for name, samplers in held.items()} == dict.fromkeys(TASK, 24)
+    cells = [c for samplers in held.values() for row in samplers.values() for c in row.values()]
+    assert len(cells) == 384 and sum(value > 0.05 for value, _ in cells) == 152
+    assert held["bottleneck_conditional"]["random_x2"]["two_b1"] == [0.083, 0.01]
+
+
+def test_every_name_is_a_canonical_spec_of_the_experiments() -> None:
+    specs = [spec_of(name) for name in tables()["unconditional"]]
+    assert specs == [SAMPLERS.canonical(spec) for spec in specs] and len(set(specs)) == 24
+    for task in TASK.values():
+        assert task == TASKS.canonical(task)
+    cells = {"unconditional": 0, "endpoint_conditional": 0, "bottleneck_conditional": 0}
+    for experiment in reproduction.paper():
+        for entry in experiment.entries if experiment.name.startswith("table") else ():
+            record = {"task": entry.cell.task, "sampler": entry.cell.sampler}
+            where = place({**record, "column": entry.column})
+            assert where is not None
+            cells[where[0]] += 1
+    assert cells == {  # each in three modes
+        "unconditional": 3 * 144,
+        "endpoint_conditional": 3 * 144,
+        "bottleneck_conditional": 3 * 96,
+    }
+
+
+def test_the_papers_own_numbers_fit_perfectly() -> None:
+    found = compare(records())
+    assert found["cells_above"] == 152 and len(found["cells"]) == 384
+    assert found["rmse"] == found["rmse_above"] == 0.0 and not found["far"]
+    columns = found["modes"]["as_published"]["columns"]
+    assert len(columns) == 16 and all(c["rank"] == pytest.approx(1.0) for c in columns)
+    assert all(0.3 < c["ceiling_above"] <= 1.0 for c in columns)
+
+
+def test_a_shift_is_found_in_every_number() -> None:
+    found = compare(records(0.1))
+    assert found["rmse"] == pytest.approx(0.1) and -0.1 < found["bias_above"] < 0.0
+    assert found["tables"]["endpoint_conditional"]["rmse_above"] == pytest.approx(0.1)
+    assert abs(found["far"][0]["sigmas"]) > 3
+    # Two perfect scores in groups without spread are not infinitely far from anything.
+    assert all(abs(cell["sigmas"]) < 1000 for cell in found["cells"])
+    one = [r for r in records() if r["column"] == "two_b1"]
+    one[0]["metrics"]["coherence"]["value"] -= 0.5
+    rows = compare(one)["far"]
+    assert len(rows) == 1 and rows[0]["sampler"] == one[0]["sampler"]
+    assert rows[0]["difference"] == pytest.approx(-0.5)
+
+
+def test_modes_stay_apart() -> None:
+    found = compare([*records(), *records(0.2, "exact")])
+    assert found["mode"] == "as_published" and found["rmse"] == 0.0
+    assert found["modes"]["exact"]["rmse"] == pytest.approx(0.2)
+
+
+def test_published_values_are_attached_where_there_are_any() -> None:
+    some = records()[:1]
+    other = {**some[0], "column": None}
+    first, second = attach([some[0], other])
+    assert first["published"] == {"value": 0.996, "sd": 0.004} and "published" not in second
+    assert "published" not in some[0]
+
+
+def test_compare_command(cli: Any, tmp_path: Path) -> None:
+    lines = b"".join(json.dumps(record).encode() + b"\n" for record in records(0.01))
+    (tmp_path / "records.jsonl.gz").write_bytes(gzip.compress(lines))
+    code, out, _ = cli("compare", str(tmp_path), "--json")
+    found = json.loads(out)
+    assert code == 0 and found["rmse"] == pytest.approx(0.01)
+    code, out, _ = cli("compare", str(tmp_path))
+    assert code == 0 and "two_b64" in out and max(map(len, out.splitlines())) <= 80
+    code, _, err = cli("compare", str(tmp_path), "--mode", "oracle")
+    assert code == 2 and "as_published" in err
+    (tmp_path / "records.jsonl.gz").write_bytes(gzip.compress(lines)[:100])
+    with pytest.raises(MaskwalkError, match="gzip"):
+        read_records(tmp_path)
+    (tmp_path / "records.jsonl").write_text(
+        json.dumps({"key": "x", "metrics": {}, "task": "unconditional()", "sampler": "x()"}) + "\n"
+    )
+    code, _, err = cli("compare", str(tmp_path))
+    assert code == 2 and "reproduce paper" in err
+
+
+def test_reproduce_runs_compares_and_resumes(
+    cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reproduction, "QUICK", (2, 1))
+    words = ["reproduce", "paper", "--quick", "--only", "figure_distant_k", "--workers", "1"]
+    code, out, _ = cli(*words, "--out", str(tmp_path))
+    assert code == 0 and "report.html" in out
+    held = read_records(tmp_path)
+    assert len(held) == 36 and {r["experiment"] for r in held} == {"figure_distant_k"}
+    page = (tmp_path / "report.html").read_text()
+    assert "maskwalk reproduce paper --only figure_distant_k --quick --out DIR" in page
+    before = (tmp_path / "records.jsonl").read_bytes()
+    assert cli(*words, "--out", str(tmp_path))[0] == 0
+    assert (tmp_path / "records.jsonl").read_bytes() == before
+
+
+def test_reproduce_refuses_in_sentences(cli: Any, tmp_path: Path) -> None:
+    code, _, err = cli("reproduce", "papers", "--out", str(tmp_path))
+    assert code == 2 and "paper" in err
+    code, _, err = cli("reproduce", "paper", "--only", "table_9", "--out", str(tmp_path))
+    assert code == 2 and "table_endpoints" in err
+    code, _, err = cli("reproduce", "paper", "--train", "--device", "cpu", "--out", str(tmp_path))
+    assert code == 2 and "shipped models" in err
