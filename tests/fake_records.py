@@ -188,3 +188,41 @@ def with_coherence(
 ) -> dict[str, Any]:
     metrics = record["metrics"] | {"coherence": {"value": value, "se": se, "n": 512}}
     return record | {"metrics": metrics}
+
+
+def reproduction(samplers: list[str] | None = None, modes: int = 3) -> list[dict[str, Any]]:
+    """Records with what a reproduction adds: published values, axes, curves of their own."""
+    out = records(6, 3, modes, samplers)
+    bridges = {"1 bridge": 1, "8 bridges": 8, "64 bridges": 64}
+    for i, one in enumerate(out):
+        value = one["metrics"]["coherence"]["value"]
+        one["published"] = {"value": round(min(value + 0.02 * (i % 3), 1.0), 3), "sd": 0.012}
+        crossing = one["task"].startswith("bottleneck")
+        for words, b in bridges.items():
+            if one["title"].endswith(words) and crossing:
+                one["axis"] = {"name": "bridges b", "value": b}
+        if one["title"] == "community chain" and crossing:
+            rows = [{"at": h, "value": value * 0.95**h, "se": 0.02, "n": 640} for h in range(1, 10)]
+            one["metrics"]["coherence_by_separation"] = {"by": rows}
+    return out + distant(len(out), modes)
+
+
+def distant(first: int = 0, modes: int = 1) -> list[dict[str, Any]]:
+    """Coherence and calls against the sampler's own memory order, with two level lines."""
+    out: list[dict[str, Any]] = []
+    for mode in MODES[1:] if modes > 1 else MODES[:1]:
+        for k in (*range(1, 9), None):
+            names = ("bisection(order={})", "guided_bisection(order={}, score='entropy')")
+            chosen = [name.format(k) for name in names]
+            if k is None:
+                chosen = ["random(block=1)", "entropy(block=1)"]
+            for name in chosen:
+                one = record("degree 7", TASKS[0], name, mode, cell=first + len(out))
+                value = 0.8 if k is None else 0.9 * min(k, 5) / 5
+                one = with_coherence(one, value)
+                calls = 24.0 if k is None else 5.0 + 1.5 * k + (2.0 if "guided" in name else 0.0)
+                one["metrics"]["calls"] = {"value": calls, "se": 0.0, "n": 512, "max": calls}
+                one |= {"title": "distant-K", "walk": "distant(K=4, skip_recent=2)"}
+                one["axis"] = {"name": "memory order", "value": k, "marks": [4, 5]}
+                out.append(one)
+    return out

@@ -46,6 +46,13 @@ def test_version_and_help(cli) -> None:
         assert cli(command, "--help")[0] == 0
 
 
+def test_help_shows_what_is_in_brackets(cli) -> None:
+    """Square brackets are markup to the printer: an unescaped default was silently left out."""
+    out = " ".join(cli("sample", "--help")[1].replace("│", " ").split())
+    for shown in ("[st_er(nodes=500, p=0.01)]", "[lazy(stay=0.125)]", "[24]", "[0]"):
+        assert shown in out
+
+
 def test_list_names_every_sampler(cli) -> None:
     code, out, _ = cli("list")
     assert code == 0 and all(name in out for name in SAMPLERS)

@@ -1,21 +1,55 @@
-"""The tutorials' code runs as it stands in the documents."""
+"""The tutorials' code and commands run as they stand in the documents."""
 
 import re
+import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from maskwalk.cli import main
+from maskwalk.evaluation import suite
 from maskwalk.samplers import SAMPLERS
 
 DOCS = Path(__file__).parent.parent / "docs"
 
 
-def test_add_a_sampler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_add_a_sampler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    """From nothing to a verdict: every command in order, the code in its place."""
     page = (DOCS / "add_a_sampler.md").read_text()
     sampler, check = re.findall(r"```python\n(.*?)```", page, re.S)
-    (tmp_path / "halves.py").write_text(sampler)
+    commands = [shlex.split(line) for line in re.findall(r"^    (maskwalk .*)$", page, re.M)]
+    assert [words[1] for words in commands] == ["new", "sample", "evaluate"]
+    monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("MASKWALK_CACHE", str(tmp_path / "cache"))
+    # One of the real scenes, on fewer prompts and with every fourth baseline.
+    scene = next(s for s in suite.SUITES["quick"] if s.task == "bottleneck" and not s.model)
+    monkeypatch.setitem(
+        suite.SUITES,
+        "quick",
+        (replace(scene, count=8, replayed=4, baselines=scene.baselines[::4]),),
+    )
+
+    def run(*words: str) -> str:
+        monkeypatch.setattr(sys, "argv", [*words])
+        with pytest.raises(SystemExit) as stop:
+            main()
+            raise SystemExit(0)
+        captured = capsys.readouterr()
+        assert not stop.value.code, captured.err
+        return captured.out
+
+    new, sample, evaluate = commands
+    run(*new)
+    assert (tmp_path / "test_my_policy.py").exists()
+    (tmp_path / "my_policy.py").write_text(sampler)
+    assert "coherence" in run(*sample, "--count", "8")
+    said = " ".join(run(*evaluate, "--workers", "0").split())
+    assert "Contract: kept (3 settings)" in said
+    assert "Verdict: MyPolicy is, with the oracle" in said
     exec(compile(check, "add_a_sampler.md", "exec"), {})
-    assert "halves" in SAMPLERS._makers
-    del SAMPLERS._makers["halves"], sys.modules["halves"]
+    del SAMPLERS._makers["my_policy"], sys.modules["my_policy"]

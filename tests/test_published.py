@@ -10,9 +10,11 @@ import pytest
 from maskwalk import reproduction
 from maskwalk.errors import MaskwalkError
 from maskwalk.published import attach, place, spec_of, tables
+from maskwalk.published.claims import CLAIMS, At, Claim, ledger, markdown
 from maskwalk.published.comparison import compare
 from maskwalk.records import read_records
 from maskwalk.samplers import SAMPLERS
+from maskwalk.specs import parse
 from maskwalk.tasks import TASKS
 from tests.test_cli import cli
 
@@ -100,7 +102,8 @@ def test_published_values_are_attached_where_there_are_any() -> None:
     some = records()[:1]
     other = {**some[0], "column": None}
     first, second = attach([some[0], other])
-    assert first["published"] == {"value": 0.996, "sd": 0.004} and "published" not in second
+    assert first["published"]["value"] == 0.996 and first["published"]["sd"] == 0.004
+    assert first["published"]["z"] == 0.0 and "published" not in second
     assert "published" not in some[0]
 
 
@@ -122,6 +125,51 @@ def test_compare_command(cli: Any, tmp_path: Path) -> None:
     )
     code, _, err = cli("compare", str(tmp_path))
     assert code == 2 and "reproduce paper" in err
+
+
+def cell(sampler: str, value: float, se: float = 0.01, **more: Any) -> dict[str, Any]:
+    record = {"title": "Tree", "task": "unconditional()", "sampler": sampler, "preset": "exact"}
+    record |= {"denoiser": "oracle", "metrics": {"coherence": {"value": value, "se": se, "n": 9}}}
+    return record | more
+
+
+def test_a_claim_is_judged_by_its_comparisons() -> None:
+    def at(name: str) -> At:
+        return At("Tree", "unconditional", name)
+
+    held = [cell("a()", 0.9), cell("b()", 0.5), cell("c()", 0.89)]
+    cases = {
+        "holds": (("a()", "b()"),),
+        "reversed": (("b()", "a()"),),
+        "open": (("a()", "c()"),),
+        "mixed": (("a()", "b()"), ("b()", "c()")),
+    }
+    for verdict, names in cases.items():
+        claim = Claim("x", "y", tuple((at(a), at(b)) for a, b in names))
+        judged = ledger(held, (claim,))[0]["modes"]
+        assert judged["oracle"]["verdict"] == verdict
+    same = Claim("x", "y", ((at("a()"), at("c()")),), equal=True)
+    assert ledger(held, (same,))[0]["modes"]["oracle"]["verdict"] == "holds"
+    less = Claim("x", "y", ((at("b()"), at("c()")),), equal=True)
+    found = ledger(held, (less,))
+    assert found[0]["modes"]["oracle"] == {
+        "verdict": "lower",
+        "decided": [0, 1, 1],
+        "numbers": [".500 : .890"],
+    }
+    assert "| x | y | **lower** .500 : .890 |" in markdown(found, (less,))
+    absent = Claim("x", "y", ((at("a()"), at("z()")),))
+    assert ledger(held, (absent,))[0]["modes"]["oracle"] is None
+
+
+def test_every_claim_names_cells_of_the_experiments() -> None:
+    known = {
+        At(entry.title, parse(entry.cell.task).name, entry.cell.sampler)
+        for experiment in reproduction.paper()
+        for entry in experiment.entries
+    }
+    for claim in CLAIMS:
+        assert claim.pairs and {at for pair in claim.pairs for at in pair} <= known, claim.said
 
 
 def test_reproduce_runs_compares_and_resumes(

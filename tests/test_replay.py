@@ -19,10 +19,12 @@ from maskwalk.commands.diagnose import table
 from maskwalk.contract import FALSE_ALARM, goodness_of_fit
 from maskwalk.decoding import decode
 from maskwalk.denoisers.protocol import Denoiser
+from maskwalk.denoisers.table import build_denoiser
 from maskwalk.diagnosis import PAPER, best_plans, diagnose, exact_walks, for_json
 from maskwalk.draws import Draw, Streams
 from maskwalk.errors import MaskwalkError
 from maskwalk.exact import bridge_law, sampler_law
+from maskwalk.experiment import Cell, build_law
 from maskwalk.likelihood import Likelihood, estimate
 from maskwalk.oracles import EnumerationOracle, oracle_for
 from maskwalk.replay import Replayed, bridges, replay, truth_of
@@ -207,6 +209,31 @@ def test_replayed_and_sampled_coherence_agree(which: int, spec: str, task: str) 
     spread = float(paths.std()) / n**0.5
     assert abs(got.kl - float(paths.mean())) < 4 * spread + 1e-9
     assert got.kl_se <= spread + 1e-12
+
+
+@pytest.mark.parametrize(
+    ("model", "spec", "n"),
+    [("st_er_p0", "bisection()", 96), ("st_er_deg7", "guided_bisection()", 160)],
+)
+def test_replayed_and_sampled_coherence_agree_for_a_trained_model(
+    model: str, spec: str, n: int
+) -> None:
+    """The shipped models: coherence near 1 on the tree, near a half on the degree-7 graph."""
+    cell = Cell.checked(denoiser=f"zoo:{model}", task="unconditional", sampler=spec)
+    law = build_law(cell.graph, cell.graph_seed, cell.walk, cell.length)
+    network, sampler = build_denoiser(cell.denoiser, law, "cpu"), SAMPLERS.build(spec)
+    walks, _ = exact_walks(law, TASKS.build("unconditional", law=law, count=n, seed=0))  # held out
+    found = replay(sampler, network, walks, streams=Streams(2, n), law=law)
+    got = estimate([found])
+    blank = torch.full((n, law.length), network.mask_id)
+    sampled = law.valid(decode(sampler, network, blank, streams=Streams(3, n)).tokens).all(1)
+    share = float(sampled.double().mean())
+    error = (got.coherence_se**2 + max(share * (1 - share), 1 / n) / n) ** 0.5
+    assert got.ess > 50 and got.reliable and error < 0.08
+    assert abs(got.coherence - share) < 4 * error
+    # Bisection is exact in law on both graphs: all that is lost is the network's.
+    assert got.dependence < 1e-9 < 0.1 < got.denoiser
+    assert (share > 0.9) == (model == "st_er_p0") and share > 0.3
 
 
 def test_replaying_what_was_decoded_retraces_it() -> None:

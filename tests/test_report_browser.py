@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,8 @@ import pytest
 
 from maskwalk.report import write_report
 from tests import fake_records
-from tests.fake_records import SOME, small
+from tests.fake_records import SOME, reproduction, small
+from tests.test_report_ledger import NAMES, ledger
 
 CHROMIUM = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -41,8 +42,10 @@ def open_page(chromium: Any, tmp_path: Path) -> Iterator[Any]:
     complaints: list[str] = []
     contexts = []
 
-    def opened(records: list[dict[str, Any]], **options: Any) -> Any:
-        (path,) = write_report(records, tmp_path)
+    def opened(
+        records: list[dict[str, Any]], ledger: Sequence[dict[str, Any]] = (), **options: Any
+    ) -> Any:
+        (path,) = write_report(records, tmp_path, ledger=ledger)
         context = chromium.new_context(viewport={"width": 1300, "height": 900}, **options)
         contexts.append(context)
         tab = context.new_page()
@@ -178,3 +181,91 @@ def test_thin_records_still_make_a_page(open_page: Any, kind: str):
     if kind == "partial":
         tab.get_by_text("network · exact", exact=True).first.click()
         assert tab.get_by_text("Not run in this mode.").first.is_visible()
+
+
+def points(tab: Any, figure: str) -> int:
+    return tab.locator(f"{figure} .point").count()
+
+
+def test_lines_against_a_parameter_follow_the_switch_and_the_legend(open_page: Any):
+    tab = open_page(reproduction(SOME))
+    bridges, order = "[data-series='0']", "[data-series='2']"
+    assert tab.locator("#series .panel").count() == 5
+    assert points(tab, bridges) == 3 * len(SOME) and tab.locator(f"{bridges} .error").count() > 0
+    assert tab.locator(order).get_by_text("Not run in this mode.").is_visible()  # no oracle there
+    path = f"{bridges} .series-line"
+    before = [tab.locator(path).nth(i).get_attribute("d") for i in range(len(SOME))]
+    tab.get_by_text("network · exact", exact=True).first.click()
+    after = [tab.locator(path).nth(i).get_attribute("d") for i in range(len(SOME))]
+    assert before != after
+    assert points(tab, order) == 2 * 8 + 2  # two lines over eight orders, two level lines
+    assert tab.locator(f"{order} .mark-line").count() == 2
+    assert tab.locator(f"{order} .mark-name").all_text_contents() == ["4", "5"]
+    assert tab.locator(f"{order} .level").count() == 2
+    tab.get_by_role("button", name="bisection order 3", exact=True).click()
+    assert points(tab, order) == 2 * 8 + 1
+    tab.locator("button[data-family]", has_text="guided bisection").click()
+    assert points(tab, order) == 8 + 1
+    tab.locator(f"{order} .point").last.focus()
+    words = tab.locator("#tip").inner_text()
+    assert "memory order" in words and "coherence" in words and "±" in words
+    tab.locator(f"{bridges} .point path").first.hover(force=True)  # equal points cover each other
+    assert "bridges b 1" in tab.locator("#tip").inner_text()
+    calls = tab.locator("[data-series='1'] .series-line").first.get_attribute("d")
+    tab.get_by_text("linear", exact=True).click()
+    assert tab.locator("[data-series='1'] .series-line").first.get_attribute("d") != calls
+
+
+def test_the_papers_value_is_beside_ours_and_tells_the_difference(open_page: Any):
+    tab = open_page(reproduction(SOME, 1))
+    cell = tab.locator("#tables td .paper").first
+    assert cell.is_visible() and "combined standard errors" in cell.get_attribute("title")
+    tab.locator(".panel[data-metric='coherence'] .point[tabindex='0']").first.focus()
+    assert "paper " in tab.locator("#tip").inner_text()
+
+
+@pytest.mark.parametrize("records", [[], small(modes=1)], ids=["alone", "with records"])
+def test_the_ledger_draws_bars_and_a_round_tells_its_positions(open_page: Any, records: Any):
+    rows = ledger()
+    tab = open_page(records, ledger=rows)
+    bars = tab.locator("[data-view='bars'] .ledger-row")
+    assert bars.count() == len(NAMES)
+    for row in bars.all():
+        assert row.locator(".dependence").count() == row.locator(".denoiser").count() == 1
+    # Least loss first, and the widths of the two parts add up in proportion to the nats.
+    losses = sorted(rows, key=lambda r: r["kl"])
+    shown = tab.evaluate(
+        """() => [...document.querySelectorAll("[data-view='bars'] .ledger-row")].map(
+        (row) => ["dependence", "denoiser"].map(
+        (part) => +row.querySelector("." + part).getAttribute("width")))"""
+    )
+    scale = sum(shown[-1]) / (losses[-1]["dependence"] + losses[-1]["denoiser"])
+    for (one, two), row in zip(shown, losses):
+        assert one == pytest.approx(scale * row["dependence"], abs=0.5)
+        assert two == pytest.approx(scale * row["denoiser"], abs=0.5)
+    assert points(tab, "[data-view='curves']") == sum(len(row["rounds"]) for row in rows)
+    tip = tab.locator("#tip")
+    bars.filter(has_text="random ×2").click()
+    row = next(r for r in rows if r["sampler"] == "random(block=2)")
+    rounds = tab.locator("[data-view='rounds'] .round")
+    assert rounds.count() == 4
+    rounds.nth(1).hover()
+    together = [i for i, r in enumerate(row["example"]["rounds"]) if r == 1]
+    cost = sum(row["example"][part][i] for part in ("dependence", "denoiser") for i in together)
+    words = tip.inner_text()
+    assert words.startswith("random ×2, round 2")
+    assert f"example walk: positions {together[0]}, {together[1]} together, cost" in words
+    assert float(words.split("together, cost ")[1].split()[0]) == pytest.approx(cost, abs=6e-3)
+    assert "dependence" in words and "% of walks" in words
+    tab.locator("[data-view='curves'] .point path").first.hover(force=True)
+    assert ", round " in tip.inner_text()
+    bars.first.focus()
+    tab.keyboard.press("ArrowDown")
+    assert "KL" in tip.inner_text()
+    name = tab.locator("button[data-family]", has_text="entropy")
+    name.click()
+    assert tab.locator("[data-view='bars'] .ledger-row").count() == len(NAMES) - 1
+    tab.locator("#ledger summary").click()
+    assert tab.locator("#ledger table tbody tr").count() == len(NAMES)
+    tab.set_viewport_size({"width": 400, "height": 800})
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 400

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from maskwalk.report import terminal_table
-from maskwalk.report.flips import ranking_flips, spread
+from maskwalk.report.flips import ranking_flips
 from maskwalk.report.layout import dodge, pareto_front, place_labels
-from maskwalk.report.study import Estimate, arrange
+from maskwalk.report.study import Estimate, arrange, spread
 from maskwalk.report.tables import long_csv, tables, to_csv, to_latex, to_markdown
 from tests import fake_records
 from tests.fake_records import SOME, small, with_coherence

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from maskwalk.decoding import Decoded, decode
     from maskwalk.denoisers.pretrained import from_pretrained, save_pretrained
     from maskwalk.draws import Draw, Streams
+    from maskwalk.evaluation import evaluate
     from maskwalk.graphs import GRAPHS
     from maskwalk.oracles import oracle_for
     from maskwalk.samplers import SAMPLERS
@@ -26,6 +27,7 @@ _HOME = {
     "save_pretrained": "denoisers.pretrained",
     "Draw": "draws",
     "Streams": "draws",
+    "evaluate": "evaluation",
     "GRAPHS": "graphs",
     "oracle_for": "oracles",
     "SAMPLERS": "samplers",
@@ -42,6 +44,7 @@ __all__ = [
     "Streams",
     "__version__",
     "decode",
+    "evaluate",
     "from_pretrained",
     "oracle_for",
     "save_pretrained",

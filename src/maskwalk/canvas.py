@@ -18,6 +18,7 @@ from maskwalk.denoisers.protocol import Denoiser
 from maskwalk.draws import Draw, Purpose, Streams, inverse_cdf
 from maskwalk.errors import MaskwalkError
 from maskwalk.scores import score
+from maskwalk.slices import keep_rows
 
 State = dict[str, Tensor]  # what a policy remembers: tensors with a leading batch axis
 INF = float("inf")
@@ -119,6 +120,13 @@ class View:
         if self._marginals is None:
             return self._denoise(self.tokens, chosen)
         return self._marginals[chosen[self.masked]]
+
+    def last_look(self, chosen: Bool[Tensor, "batch length"]) -> Float[Tensor, "n vocab"]:
+        """`log_marginals_at`, when nobody asks afterwards: a large table is not copied for it."""
+        if self._marginals is None:
+            return self._denoise(self.tokens, chosen)
+        table, self._marginals = self._marginals, None
+        return keep_rows(table, chosen[self.masked])
 
     def spread(self, packed: Float[Tensor, " rows"]) -> Float64[Tensor, "batch length"]:
         """One number per masked position, laid out on the canvas; infinite elsewhere."""
@@ -247,7 +255,7 @@ class UnmaskingPolicy(Sampler):
         view = View(canvas, denoise, rng)
         chosen, state = self.choose(view, canvas.state, rng)
         self.check_choice(chosen, view)
-        return canvas.reveal(chosen, rng.draw(view.log_marginals_at(chosen), chosen), state)
+        return canvas.reveal(chosen, rng.draw(view.last_look(chosen), chosen), state)
 
     def check_choice(self, chosen: Bool[Tensor, "batch length"], view: View) -> None:
         """Refuses a choice that reveals nothing in some row, or what is revealed already."""

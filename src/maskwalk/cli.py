@@ -10,8 +10,13 @@ from maskwalk import __version__
 from maskwalk.commands.bench import bench
 from maskwalk.commands.catalogue import list_
 from maskwalk.commands.common import err, out
+from maskwalk.commands.compare import compare
 from maskwalk.commands.diagnose import diagnose
+from maskwalk.commands.evaluate import evaluate
+from maskwalk.commands.generate import generate
+from maskwalk.commands.new import new
 from maskwalk.commands.report import report
+from maskwalk.commands.reproduce import reproduce
 from maskwalk.commands.sample import sample
 from maskwalk.commands.theory import theory
 from maskwalk.commands.train import train
@@ -28,8 +33,21 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("list")(list_)
-for command in (sample, bench, report, diagnose, theory, zoo, train):
+for command in (
+    sample,
+    generate,
+    bench,
+    report,
+    reproduce,
+    compare,
+    diagnose,
+    evaluate,
+    theory,
+    zoo,
+    train,
+):
     app.command()(command)
+app.add_typer(new)
 
 
 @app.callback(invoke_without_command=True)

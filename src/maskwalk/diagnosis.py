@@ -89,7 +89,8 @@ def diagnose(
 ) -> Row:
     """One row of the ledger: estimates, the loss by round, and (with `plans`) the regret.
 
-    `law=None` gives the negative log-likelihood only. The rounds are counted from 0, as in a trace.
+    `law=None` gives the negative log-likelihood only. The rounds are counted from 0, as in a trace;
+    `example` tells the first walk: in which round each position, and what it cost.
     """
     began = time.perf_counter()
     given = torch.zeros_like(walks, dtype=torch.bool) if given is None else given
@@ -118,6 +119,7 @@ def diagnose(
     row["rounds"] = _rounds(_join(replays))
     losses = [_cost(part) for part in row["rounds"]]
     row["worst_round"] = losses.index(max(losses)) if replays[0].split else None
+    row["example"] = _example(replays[0], walks)
     row["best"] = row["regret"] = None
     if plans is not None and found.dependence is not None:
         row["best"] = least(plans, row["calls"])
@@ -169,6 +171,16 @@ def _rounds(replayed: Replayed) -> list[Row]:
         row["cost"] = float(torch.stack(known).sum(0)[group == common].mean()) if known else None
         rows.append(row)
     return rows
+
+
+def _example(replayed: Replayed, walks: Int[Tensor, "n length"]) -> Row:
+    """The first walk, position by position; the parts are null where there is no split."""
+    costs = {name: replayed.split.get(name) for name in ("dependence", "denoiser")}
+    return {
+        "tokens": walks[0].tolist(),
+        "rounds": replayed.round[0].tolist(),
+        **{name: None if cost is None else cost[0].tolist() for name, cost in costs.items()},
+    }
 
 
 def best_plans(

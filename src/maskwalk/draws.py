@@ -19,6 +19,7 @@ from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor
 
 from maskwalk.errors import MaskwalkError, one_of, real
+from maskwalk.slices import by_rows
 
 WORD = 0xFFFFFFFF
 CLOSE = 1e-9  # probabilities this near to a bound of a truncation count as on it
@@ -190,12 +191,15 @@ class Draw:
         positions: Int[Tensor, " n"],
     ) -> Int[Tensor, " n"]:
         """One token for every place (row, position) from its log-marginal."""
-        shaped = self.shape(log_probs)
-        if self.precision == "bfloat16":
-            return race(
-                shaped, streams.single_at(Purpose.TOKEN, round, rows, positions, shaped.shape[1])
-            )
-        return inverse_cdf(shaped, streams.uniform_at(Purpose.TOKEN, round, rows, positions))
+
+        def drawn(some: Tensor, rows: Tensor, positions: Tensor) -> Tensor:
+            shaped = self.shape(some)
+            if self.precision == "bfloat16":
+                width = shaped.shape[1]
+                return race(shaped, streams.single_at(Purpose.TOKEN, round, rows, positions, width))
+            return inverse_cdf(shaped, streams.uniform_at(Purpose.TOKEN, round, rows, positions))
+
+        return by_rows(drawn, log_probs, rows, positions)
 
 
 def _keep(
@@ -219,6 +223,12 @@ def _nucleus(
 
 def inverse_cdf(log_probs: Float[Tensor, "n vocab"], u: Float64[Tensor, " n"]) -> Int[Tensor, " n"]:
     """The first token of positive probability whose cumulative probability exceeds u."""
+    return by_rows(_inverse_cdf, log_probs, u)
+
+
+def _inverse_cdf(
+    log_probs: Float[Tensor, "n vocab"], u: Float64[Tensor, " n"]
+) -> Int[Tensor, " n"]:
     probs = log_probs.to(torch.float64).exp()
     cdf = probs.cumsum(-1)
     # `probs > 0` guards against parallel scans whose rounding is not monotone (CUDA).

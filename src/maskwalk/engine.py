@@ -63,7 +63,7 @@ class Run:
     def _results(self, work: list[tuple[int, Cell]]) -> Iterator[tuple[int, Record]]:
         if self.workers == 1 or len(work) < 2:
             for number, cell in work:
-                yield number, run_cell(cell, self.device)[0]
+                yield number, _record(cell, self.device, self.experiment.traces)
             return
         pool = ProcessPoolExecutor(
             min(self.workers, len(work)),
@@ -72,7 +72,8 @@ class Run:
             initargs=(tuple(self.includes),),
         )
         with pool:
-            futures = {pool.submit(_record, cell, self.device): number for number, cell in work}
+            about = self.device, self.experiment.traces
+            futures = {pool.submit(_record, cell, *about): number for number, cell in work}
             try:
                 for future in as_completed(futures):
                     yield futures[future], future.result()
@@ -80,8 +81,8 @@ class Run:
                 pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _record(cell: Cell, device: str) -> Record:
-    return run_cell(cell, device)[0]
+def _record(cell: Cell, device: str, traces: bool) -> Record:
+    return run_cell(cell, device, trace=int(traces))[0]
 
 
 def _start_worker(includes: tuple[str, ...]) -> None:

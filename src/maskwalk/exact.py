@@ -169,7 +169,7 @@ def _round(
         view = EnumeratedView(canvas, _Known(view, denoiser, row), rng, which)
         chosen, state = policy.choose(view, canvas.state, rng)
     policy.check_choice(chosen, view)
-    probs = draw.shape(view.log_marginals_at(chosen)).exp()
+    probs = draw.shape(view.log_marginals_at(chosen)).to(torch.float64).exp()
     canvas = replace(canvas, state=state, round=canvas.round + 1)
     return _merge(*_expand(canvas, weight, chosen, probs, limit))
 

@@ -197,6 +197,7 @@ class Experiment:
 
     name: str
     entries: tuple[Entry, ...]
+    traces: bool = True  # whether records tell the story of their first sequence
 
     @property
     def cells(self) -> tuple[Cell, ...]:
@@ -218,7 +219,7 @@ class Experiment:
             raise MaskwalkError(
                 f"{path} describes no cells: it needs [[graphs]], tasks and samplers."
             )
-        return cls(str(text.get("name", Path(path).stem)), entries)
+        return cls(str(text.get("name", Path(path).stem)), entries, text.get("traces", True))
 
     def reduced(self, count: int, per_prompt: int) -> "Experiment":
         """The same with at most so many prompts and samples of each."""
@@ -227,7 +228,7 @@ class Experiment:
             for c in self.cells
         )
         entries = (replace(entry, cell=cell) for entry, cell in zip(self.entries, cells))
-        return Experiment(self.name, tuple(entries))
+        return replace(self, entries=tuple(entries))
 
 
 # What a reader wants side by side: what published code prints of a model, what the model does, and
@@ -256,7 +257,7 @@ PER_GRAPH = ("title", "zoo", "graph", "graph_seed", "walk", "column", *SHARED)
 
 def _entries(text: dict[str, Any], path: str) -> Iterator[Entry]:
     """The product of everything named, graph by graph; a graph's own settings win."""
-    _known(text, ("name", "graphs", *SHARED), f"setting in {path}:")
+    _known(text, ("name", "traces", "graphs", *SHARED), f"setting in {path}:")
     if not all(isinstance(row, dict) for row in _list(text, "graphs", path)):
         raise MaskwalkError(f"In {path} each graph must be a table, [[graphs]].")
     for row in text.get("graphs", []):

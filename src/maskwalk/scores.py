@@ -18,6 +18,7 @@ from jaxtyping import Float, Float64
 from torch import Tensor
 
 from maskwalk.errors import unknown
+from maskwalk.slices import by_rows
 
 Score = Callable[[Tensor], Tensor]
 
@@ -28,6 +29,10 @@ def entropy(log_probs: Float[Tensor, "rows vocab"]) -> Float64[Tensor, " rows"]:
         from maskwalk.kernels.entropy import entropy as fused
 
         return fused(log_probs)
+    return by_rows(_entropy, log_probs)
+
+
+def _entropy(log_probs: Float[Tensor, "rows vocab"]) -> Float64[Tensor, " rows"]:
     probs = log_probs.to(torch.float64).exp()
     nats: Tensor = torch.special.entr(probs, out=probs)  # in place: the table may be large
     return nats.sum(-1)

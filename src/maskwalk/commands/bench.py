@@ -9,10 +9,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from maskwalk.commands import common
 from maskwalk.commands.common import bring_in, check_device, err, out
 
+QUICK = 32  # prompts
+
 
 def bench(
     experiment: Annotated[Path, typer.Argument(help="A TOML file; see experiments/.")],
     to: Annotated[Path, typer.Option("--out", help="Directory for records.jsonl.")],
+    quick: Annotated[
+        bool, typer.Option("--quick", help="At most 32 prompts a cell, one sample of each.")
+    ] = False,
     workers: Annotated[int, typer.Option(help="Processes; the numbers do not depend on it.")] = 1,
     device: common.Device = "cpu",
     include: common.Include = None,
@@ -29,7 +34,9 @@ def bench(
     from maskwalk.report.terminal import terminal_table
 
     includes = bring_in(include)
-    run = Run(Experiment.load(experiment), to, workers, check_device(device), includes)
+    loaded = Experiment.load(experiment)
+    loaded = loaded.reduced(QUICK, 1) if quick else loaded
+    run = Run(loaded, to, workers, check_device(device), includes)
     text = TextColumn("{task.description}")
     with Progress(
         text, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=err

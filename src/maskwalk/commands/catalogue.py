@@ -4,10 +4,16 @@ import inspect
 from typing import Annotated
 
 import typer
-from rich.table import Table
+from rich.padding import Padding
+from rich.text import Text
 
 from maskwalk.commands.common import Include, bring_in, out
 from maskwalk.errors import unknown
+
+PAPER = (
+    "The paper: Bansal, Cholyeon, Kumar, Sanghavi, Sarkar, Understanding Parallel Samplers in "
+    "Masked Diffusion via Random Walks on Graphs."
+)
 
 
 def list_(
@@ -19,6 +25,7 @@ def list_(
     Example: maskwalk list samplers
     """
     from maskwalk.catalogue import TABLES
+    from maskwalk.samplers.table import source
 
     bring_in(include)
     if kind and kind not in TABLES:
@@ -26,12 +33,18 @@ def list_(
     for title, table in TABLES.items():
         if kind not in ("", title):
             continue
-        rows = Table.grid(padding=(0, 2))
+        out.print(f"[bold underline]{title}[/bold underline]")
         for name in table:
             shown = ", ".join(_shown(p) for p in table.parameters(name))
-            rows.add_row(f"  [bold]{name}[/bold]({shown})", table.summary(name))
-        out.print(f"[bold underline]{title}[/bold underline]")
-        out.print(rows)
+            out.print(
+                Padding(Text.assemble((name, "bold"), f"({shown})"), (0, 0, 0, 2), expand=False)
+            )
+            out.print(Padding(Text(table.summary(name)), (0, 0, 0, 6), expand=False))
+            if title == "samplers":
+                said = source(name) or "not said in its file's docstring (Source: …)"
+                out.print(Padding(Text(f"Source: {said}", style="dim"), (0, 0, 0, 6), expand=False))
+        if title == "samplers":
+            out.print(Padding(Text(PAPER, style="dim"), (1, 0, 0, 2), expand=False))
         out.print()
 
 

@@ -13,7 +13,9 @@ from maskwalk.include import include
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
 
-Graph = Annotated[str | None, typer.Option(help="The graph, as a spec \\[st_er(nodes=500, p=0.01)].")]
+Graph = Annotated[
+    str | None, typer.Option(help="The graph, as a spec \\[st_er(nodes=500, p=0.01)].")
+]
 Walk = Annotated[str | None, typer.Option(help="The law of walks on it \\[lazy(stay=0.125)].")]
 Length = Annotated[int | None, typer.Option(help="Tokens in a walk [24].")]
 GraphSeed = Annotated[int | None, typer.Option(help="Seed of the graph [0].")]

@@ -22,6 +22,9 @@ def compare(
     mode: Annotated[
         str, typer.Option(help="as_published, exact or oracle: whose columns to show.")
     ] = "as_published",
+    claims: Annotated[
+        bool, typer.Option("--claims", help="The paper's claims with verdicts, as Markdown.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Set records beside the paper's tables: root mean squares, ranks, and what disagrees.
@@ -32,10 +35,16 @@ def compare(
     Example: maskwalk compare runs/paper --json
     """
     from maskwalk.errors import unknown
+    from maskwalk.published.claims import ledger, markdown
     from maskwalk.published.comparison import compare as compared
     from maskwalk.records import read_records
 
-    found = compared(read_records(directory))
+    records = read_records(directory)
+    if claims:
+        verdicts = ledger(records)
+        print(json.dumps(verdicts) if as_json else markdown(verdicts))
+        return
+    found = compared(records)
     if as_json:
         print(json.dumps(found))
         return
@@ -63,8 +72,9 @@ def show(found: dict[str, Any], mode: str) -> None:
     out.print(f"Coherence against the paper's tables, {mode}:")
     out.print(table)
     out.print(
-        "Second RMSE, bias, rank: over the cells printed above .05. rank: Spearman's. ceiling:\n"
-        "the rank correlation of two measurements of the paper's size with one another.",
+        "RMSE over all cells, then over those printed above .05; there also bias and\n"
+        "Spearman's rank correlation. ceiling: the latter between two measurements of\n"
+        "the paper's own size.",
         style="dim",
     )
     far = found["far"] if mode == found["mode"] else []
@@ -75,6 +85,7 @@ def show(found: dict[str, Any], mode: str) -> None:
         listed.add_column(name, no_wrap=True, overflow="ellipsis", max_width=26)
     for name in ("ours", "paper", "errors"):
         listed.add_column(name, justify="right", no_wrap=True)
+    causes = list(dict.fromkeys(cell["cause"] for cell in far if cell["cause"]))
     for cell in far[:SHOWN]:
         numbers = _short(cell["ours"]), _short(cell["published"]), f"{cell['sigmas']:+.1f}"
         listed.add_row(cell["graph"], TABLE[cell["table"]], cell["sampler"], *numbers)
@@ -82,6 +93,8 @@ def show(found: dict[str, Any], mode: str) -> None:
         out.print(listed)
     if len(far) > SHOWN:
         out.print(f"… and {len(far) - SHOWN} more: --json has them all.")
+    for cause in causes:
+        out.print(f"Likely cause. {cause}", style="dim")
 
 
 def _numbers(fitted: dict[str, Any]) -> list[str]:

@@ -1,6 +1,10 @@
 """`maskwalk diagnose`: the ledger of samplers on one law, for people and for machines."""
 
+import hashlib
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -13,6 +17,8 @@ from maskwalk.commands import common
 from maskwalk.commands.common import bring_in, check_device, err, out
 
 Row = dict[str, Any]
+FILE = "diagnosis.jsonl"
+PLACE = ("task", "preset", "graph", "graph_seed", "walk", "length", "seed")
 LEGEND = (
     "Nats a walk ± standard error. ≤: upper bound, the sampler used random numbers",
     "(--orders tightens it). ~: unreliable, under 50 effective walks. depend. and",
@@ -40,6 +46,10 @@ def diagnose(
     graph_seed: common.GraphSeed = None,
     seed: common.Seed = 0,
     device: common.Device = "cpu",
+    out_dir: Annotated[
+        Path | None,
+        typer.Option("--out", help="Keep the ledger in DIR/diagnosis.jsonl; resumable."),
+    ] = None,
     as_json: common.AsJson = False,
     include: common.Include = None,
 ) -> None:
@@ -50,7 +60,11 @@ def diagnose(
     Example: maskwalk diagnose --samplers 'bisection(order=1);entropy(block=2)' --task endpoints
 
     Example: maskwalk diagnose --denoiser zoo:st_er_deg7 --json
+
+    Example: maskwalk diagnose --denoiser zoo:two_b1 --out runs/why, then maskwalk report runs/why
     """
+    from dataclasses import asdict, replace
+
     from maskwalk.denoisers.table import build_denoiser
     from maskwalk.diagnosis import PAPER, best_plans, exact_walks, for_json
     from maskwalk.diagnosis import diagnose as one
@@ -80,21 +94,53 @@ def diagnose(
     if optimal:
         jobs += best_of(model, walks, given, optimal, plans, seed)
     settings: Row = {"seed": seed, "draw": draw, "ties": ties, "orders": orders, "plans": plans}
+    place = {k: v for k, v in asdict(cell).items() if k in PLACE}
     rows = []
-    text = TextColumn("{task.description}")
-    with Progress(
-        text, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=err
-    ) as progress:
-        bar = progress.add_task("starting", total=len(jobs))
+    with ledger(out_dir) as (known, keep), progress_on(len(jobs)) as step:
         for spec, sampler in jobs:
-            progress.update(bar, description=f"{spec:<32.32}")
-            row = one(law, model, sampler, walks, given, **settings)
-            rows.append({**row, "sampler": spec, "model": denoiser, "task": cell.task})
-            progress.advance(bar)
+            step(spec)
+            name = hashlib.sha256(f"{replace(cell, sampler=spec).key}|{orders}".encode())
+            row = known.get(name.hexdigest())
+            if row is None:
+                row = one(law, model, sampler, walks, given, **settings)
+                row = {"key": name.hexdigest(), **row, "sampler": spec, "model": denoiser, **place}
+                keep(for_json(row))
+            rows.append(row)
     if as_json:
         print(json.dumps(for_json(rows)))
     else:
         out.print(table(rows))
+    if out_dir is not None:
+        note = f"Wrote {out_dir / FILE}; `maskwalk report {out_dir}` draws it."
+        (err if as_json else out).print(note, soft_wrap=True, markup=False)
+
+
+@contextmanager
+def ledger(directory: Path | None) -> Iterator[tuple[dict[str, Row], Any]]:
+    """The rows a directory has already, by key, and how to append one; nothing is kept without."""
+    if directory is None:
+        yield {}, lambda row: None
+        return
+    from maskwalk.records import RecordFile
+    from maskwalk.report import read_ledger
+
+    with RecordFile(directory / FILE) as file:  # takes away what a killed run left unfinished
+        yield {row["key"]: row for row in read_ledger(directory) if "key" in row}, file.append
+
+
+@contextmanager
+def progress_on(total: int) -> Iterator[Any]:
+    """A bar on stderr; call it with the name of each piece of work as it begins."""
+    text = TextColumn("{task.description}")
+    columns = (text, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=err) as progress:
+        bar = progress.add_task("starting", total=total, completed=-1)
+
+        def step(name: str) -> None:
+            progress.update(bar, description=f"{name:<32.32}", advance=1)
+
+        yield step
+        progress.update(bar, advance=1)
 
 
 def table(rows: list[Row]) -> Group:
@@ -113,7 +159,7 @@ def table(rows: list[Row]) -> Group:
             labels[row["sampler"]],
             f"{row['calls']:.4g}",
             sure + number(row["coherence"], row["coherence_se"], 3),
-            "–" if row["kl"] is None else bound + number(row["kl"], row["kl_se"]),
+            kl_shown(row, bound),
             number(row["dependence"]),
             number(row["denoiser"]),
             worst(row),
@@ -121,6 +167,13 @@ def table(rows: list[Row]) -> Group:
         )
         shown.add_row(*(Text(cell) for cell in cells))
     return Group(shown, *(Text(line, style="dim") for line in LEGEND))
+
+
+def kl_shown(row: Row, bound: str) -> str:
+    """The KL with its error; a row read back from a file has null where it was infinite."""
+    if row["kl_infinite"]:
+        return f"{bound}∞"
+    return "–" if row["kl"] is None else bound + number(row["kl"], row["kl_se"])
 
 
 def number(value: float | None, se: float | None = None, digits: int = 2) -> str:

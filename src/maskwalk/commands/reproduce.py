@@ -19,10 +19,12 @@ def reproduce(
         typer.Option(help="A table or figure, such as table_endpoints; repeatable."),
     ] = None,
     quick: Annotated[
-        bool, typer.Option(help="A few dozen sequences a cell: minutes on two CPU cores.")
+        bool,
+        typer.Option("--quick", help="A few dozen sequences a cell: minutes on two CPU cores."),
     ] = False,
     train: Annotated[
-        bool, typer.Option(help="Train the seven models first, instead of the shipped ones.")
+        bool,
+        typer.Option("--train", help="Train the seven models first, instead of the shipped ones."),
     ] = False,
     device: Annotated[str | None, typer.Option(help="cpu or cuda (cuda if there is one).")] = None,
     workers: Annotated[int | None, typer.Option(help="Processes (one a CPU core).")] = None,

@@ -23,7 +23,8 @@ class Denoiser(Protocol):
     ) -> Float[Tensor, "rows vocab"]:
         """Normalised log-marginals of the masked positions named by `at` (all masked if None).
 
-        Packed in row-major order of `at`; float64, -inf for impossible tokens, never the mask.
+        Packed in row-major order of `at`; float64, or float32 where the vocabulary is large; -inf
+        for impossible tokens, never the mask. The table is the caller's, who may overwrite it.
         """
         ...
 

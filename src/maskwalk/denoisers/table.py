@@ -87,7 +87,12 @@ def build_denoiser(name: str, law: WalkLaw, device: str = "cpu") -> Denoiser:
 
 
 def _check_name(name: str) -> None:
-    """A sentence for the likeliest mistake: a directory that is not there."""
+    """A sentence for the likeliest mistakes: a model of text, a directory that is not there."""
+    if name.startswith("hf:"):
+        raise MaskwalkError(
+            f"{name} is a model of text, and walks on a graph are not text; use "
+            f"`maskwalk generate --denoiser {name} --prompt …` (docs/your_model.md)."
+        )
     try:
         known = parse(name).name in DENOISERS
     except MaskwalkError:

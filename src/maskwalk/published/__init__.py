@@ -6,9 +6,9 @@ cells): the mean, and the standard deviation of four group means. A record belon
 """
 
 import json
+import math
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from maskwalk.records import Record
 from maskwalk.specs import parse
@@ -62,16 +62,35 @@ def place(record: Record) -> tuple[str, str, str] | None:
     return table, name, str(column)
 
 
+def error(value: float, se: float | None, n: int) -> float:
+    """A standard error, at least the binomial one (with a success and a failure added).
+
+    A spread of .000 among four groups is not an error of zero.
+    """
+    p = (value * n + 1) / (n + 2)
+    return max(se or 0.0, math.sqrt(p * (1 - p) / n))
+
+
+def printed(table: str, name: str, column: str) -> dict[str, float]:
+    """A published cell: value, spread of four group means (sd), error of their mean (se)."""
+    value, sd = tables()[table][name][column]
+    n = 512 * (1 if table == "unconditional" else 32)
+    return {"value": value, "sd": sd, "se": error(value, sd / 3**0.5, n)}
+
+
 def attach(records: list[Record]) -> list[Record]:
-    """The records, those of a published cell with {value, sd} under `published`."""
+    """The records, those of a published cell with it under `published`.
+
+    `z` there is the difference in combined standard errors.
+    """
     return [_with(record) for record in records]
 
 
 def _with(record: Record) -> Record:
-    found = place(record)
-    if found is None:
+    where, held = place(record), record["metrics"].get("coherence")
+    if where is None or not held:
         return record
-    table, name, column = found
-    value, sd = tables()[table][name][column]
-    published: dict[str, Any] = {"value": value, "sd": sd}
-    return {**record, "published": published}
+    published = printed(*where)
+    ours = error(held["value"], held["se"], held["n"])
+    z = (held["value"] - published["value"]) / (ours**2 + published["se"] ** 2) ** 0.5
+    return {**record, "published": {**published, "z": z}}

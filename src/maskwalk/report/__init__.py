@@ -1,14 +1,16 @@
 """Records in, pages out: tables, figures, one self-contained HTML page; nothing is recomputed."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from maskwalk.errors import MaskwalkError, unknown
+from maskwalk.report.ledger import Row, groups, ledger_tables, read_ledger, specs
 from maskwalk.report.page import page
 from maskwalk.report.study import Record, Study, arrange
 from maskwalk.report.tables import long_csv, tables, to_csv, to_latex, to_markdown
 from maskwalk.report.terminal import terminal_table
 
-__all__ = ["FORMATS", "terminal_table", "write_report"]
+__all__ = ["FORMATS", "read_ledger", "terminal_table", "write_report"]
 
 FORMATS = ("html", "csv", "md", "tex", "svg", "pdf")
 
@@ -18,34 +20,38 @@ def write_report(
     out: Path,
     formats: tuple[str, ...] | list[str] = ("html",),
     command: str | None = None,
+    ledger: Sequence[Row] = (),
 ) -> list[Path]:
     """Writes the report of the records into the folder `out` and returns the files written.
 
     html: report.html; csv, md, tex: tables/; svg, pdf: figures/. `command` is what the page names
     as the way to make it again; without it, the bench and report commands of the experiments.
+    `ledger` are the rows of `maskwalk diagnose` (read_ledger), with or without records.
     """
     for name in formats:
         if name not in FORMATS:
             raise unknown("report format", name, FORMATS)
-    study = arrange(records)
+    study = arrange(records, specs(ledger))
+    told = groups(study, ledger)
     made: list[Path] = []
     for name in dict.fromkeys(formats):
         if name == "html":
-            made.append(_write(out / "report.html", page(study, command)))
+            made.append(_write(out / "report.html", page(study, command, told)))
         elif name in ("svg", "pdf"):
             from maskwalk.report.figures import figures  # matplotlib takes a second to import
 
-            for stem, image in figures(study, name):
+            for stem, image in figures(study, name, told):
                 made.append(_write(out / "figures" / f"{stem}.{name}", image))
         else:
-            made += [_write(out / "tables" / n, text) for n, text in _tables(study, name).items()]
+            files = _tables(study, name) | ledger_tables(told, study, name)
+            made += [_write(out / "tables" / n, text) for n, text in files.items()]
     return made
 
 
 def _tables(study: Study, name: str) -> dict[str, str]:
     shown = {"csv": to_csv, "md": to_markdown, "tex": to_latex}[name]
     files = {f"{table.stem}.{name}": shown(table) for table in tables(study)}
-    if name == "csv":
+    if name == "csv" and study.cells:
         files["records.csv"] = long_csv(study)
     return files
 

@@ -1,13 +1,13 @@
 """The figures of the page as static SVG or PDF: value against calls, and the rounds of the traces.
 
 One file for every mode and task, a panel for every graph, drawn with matplotlib's object interface
-(no global figure), with the colours and markers of the page. The same records give the same bytes.
+(no global figure), with the colours and markers of the page. Lines against a parameter and ledgers
+are drawn in line_figures.py.
 """
 
-import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from math import ceil, exp, log
+from math import exp, log
 from typing import Any
 
 import matplotlib as mpl
@@ -16,68 +16,28 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
+from maskwalk.report.drawing import HIGH, STOPS, STYLE, SYMBOLS, WIDE, grid, head, saved
 from maskwalk.report.labels import Sampler
 from maskwalk.report.layout import dodge, pareto_front, place_labels
+from maskwalk.report.ledger import Group
+from maskwalk.report.line_figures import ledger_figure, series_figures
 from maskwalk.report.study import Estimate, Study
 from maskwalk.report.tables import LOWER_IS_BETTER, METRICS, Table, tables
 
-SYMBOLS = {
-    "circle": "o", "square": "s", "diamond": "D", "up": "^", "down": "v", "star": "*", "cross": "X",
-    "hexagon": "h", "pentagon": "p",
-}  # fmt: skip
-STYLE: Any = {
-    "svg.hashsalt": "maskwalk",  # else ids are random
-    "svg.fonttype": "none",
-    "pdf.fonttype": 42,
-    "font.size": 8,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.color": "#eceef0",
-    "axes.edgecolor": "#9aa1a9",
-    "axes.axisbelow": True,
-}
-WIDE, HIGH = 2.9, 2.1  # inches a panel
-STOPS = [1, *(stop for i in range(1, 16) for stop in (2**i, 3 * 2 ** (i - 1)))]
 
-
-def figures(study: Study, suffix: str) -> Iterator[tuple[str, bytes]]:
+def figures(study: Study, suffix: str, ledger: Sequence[Group] = ()) -> Iterator[tuple[str, bytes]]:
     """(file stem, contents) of every figure, as "svg" or "pdf"."""
     with mpl.rc_context(STYLE):
         for table in tables(study):
-            yield table.stem, _saved(_scatter(study, table), suffix)
+            yield table.stem, saved(_scatter(study, table), suffix)
             if table.metric == "coherence":
                 figure = _traces(study, table)
                 if figure:
-                    yield table.stem.replace("coherence", "traces", 1), _saved(figure, suffix)
-
-
-def _saved(figure: Figure, suffix: str) -> bytes:
-    stream = io.BytesIO()
-    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}[suffix]
-    figure.savefig(stream, format=suffix, metadata=undated)
-    return stream.getvalue()
-
-
-def _grid(
-    count: int, columns: int, wide: float, high: float, side: float
-) -> tuple[Figure, list[Axes]]:
-    """`count` axes of so many inches, set by hand: matplotlib's own layout doubles the time."""
-    columns = min(columns, count)
-    rows = ceil(count / columns)
-    width, height = (wide + side) * columns + 0.2, (high + 0.75) * rows + 0.6
-    figure = Figure(figsize=(width, height))
-    axes = []
-    for i in range(count):
-        left = side + (i % columns) * (wide + side)
-        bottom = height - 0.25 - (i // columns + 1) * (high + 0.75) + 0.45
-        box = (left / width, bottom / height, wide / width, high / height)
-        axes.append(figure.add_axes(box))
-    return figure, axes
-
-
-def _head(figure: Figure, words: str) -> None:
-    figure.text(0.01, 1 - 0.06 / figure.get_figheight(), words, va="top", fontsize=9)
+                    yield table.stem.replace("coherence", "traces", 1), saved(figure, suffix)
+        for stem, figure in series_figures(study):
+            yield stem, saved(figure, suffix)
+        for group in ledger:
+            yield group.stem, saved(ledger_figure(study, group), suffix)
 
 
 def _panels(study: Study, table: Table) -> list[int]:
@@ -86,7 +46,7 @@ def _panels(study: Study, table: Table) -> list[int]:
 
 def _scatter(study: Study, table: Table) -> Figure:
     panels = _panels(study, table)
-    figure, axes = _grid(len(panels), 3, WIDE, HIGH, 0.6)
+    figure, axes = grid(len(panels), 3, WIDE, HIGH, 0.6)
     for axis, panel in zip(axes, panels):
         _draw_panel(axis, study, table.mode, panel, table.metric)
     used = {study.samplers[row.sampler].family for row in table.rows}
@@ -96,7 +56,7 @@ def _scatter(study: Study, table: Table) -> Figure:
         if f.name in used
     ]
     figure.legend(handles=handles, loc="lower center", ncols=7, frameon=False)
-    _head(figure, table.caption)
+    head(figure, table.caption)
     return figure
 
 
@@ -196,7 +156,7 @@ def _traces(study: Study, table: Table) -> Figure | None:
     if not kept:
         return None
     most = max(len(rows) for _, rows in kept)
-    figure, axes = _grid(len(kept), 2, 4.0, 0.16 * most, 1.2)
+    figure, axes = grid(len(kept), 2, 4.0, 0.16 * most, 1.2)
     for axis, (panel, rows) in zip(axes, kept):
         length = max(len(trace["rounds"]) for _, trace in rows)
         shades = []
@@ -216,5 +176,5 @@ def _traces(study: Study, table: Table) -> Figure | None:
         )
         axis.set(xlabel="position")
         axis.set_title(study.panels[panel].title, loc="left", fontweight="bold", fontsize=8.5)
-    _head(figure, f"rounds of one walk (darker is earlier), {table.task} ({table.mode_label})")
+    head(figure, f"rounds of one walk (darker is earlier), {table.task} ({table.mode_label})")
     return figure

@@ -10,11 +10,12 @@ errors are, if anything, too big.
 
 from dataclasses import dataclass
 from itertools import combinations
-from math import erfc, sqrt
+from math import sqrt
 
 import numpy as np
+from scipy.special import erfc
 
-from maskwalk.report.study import Estimate, Study
+from maskwalk.report.study import Study, spread
 
 LEVEL = 0.05
 
@@ -42,53 +43,48 @@ class Flips:
     comparisons: int
 
 
-def spread(estimate: Estimate, per_prompt: int = 1) -> float:
-    """The standard error used in tests.
-
-    A coherence of exactly 0 or 1 has a plug-in error of 0, which would make any difference certain;
-    it gets the error of Agresti and Coull's shrunk proportion over the prompts instead.
-    """
-    if estimate.se:
-        return estimate.se
-    n = max((estimate.n or 1) / max(per_prompt, 1), 1.0)
-    share = (estimate.value * n + 2) / (n + 4)
-    return sqrt(max(share * (1 - share), 0.0) / (n + 4))
-
-
 def ranking_flips(study: Study, mode: int, metric: str = "coherence") -> Flips:
     """All pairs of samplers whose order differs between two graphs of one task, Holm-corrected."""
-    tests: list[tuple[float, str, int, int, int, int]] = []
-    comparisons = 0
     values, errors = _grids(study, mode, metric)
+    comparisons, parts = 0, [np.empty((0, 5))]
     for task in study.tasks:
         for g, h in combinations(study.of_task(task), 2):
             both = np.flatnonzero(~np.isnan(values[g] + values[h]))
             comparisons += len(both) * (len(both) - 1) // 2
             zg, zh = (_scores(values[p][both], errors[p][both]) for p in (g, h))
             certain = np.minimum(zg, -zh)  # how clearly: row better on g, column better on h
-            for a, b in np.argwhere(certain > 0):
-                p = erfc(certain[a, b] / sqrt(2))
-                tests.append((p, task, int(both[a]), int(both[b]), g, h))
-    best: dict[tuple[str, int, int], Flip] = {}
-    floor = 0.0
-    for rank, (p, task, a, b, g, h) in enumerate(sorted(tests)):
-        floor = max(floor, min(1.0, p * (comparisons - rank)))
-        if floor > LEVEL:
-            break
-        if a > b:  # one entry a pair, whichever graph comes first
-            a, b, g, h = b, a, h, g
-        four = tuple(float(values[p_][s]) for p_ in (g, h) for s in (a, b))
-        swing = min(four[0] - four[1], four[3] - four[2])
-        known = best.get((task, a, b))
-        places = known.places + 1 if known else 1
-        if known and known.swing >= swing:
-            best[task, a, b] = Flip(**{**vars(known), "places": places})
-        else:
-            best[task, a, b] = Flip(
-                task, a, b, g, h, (four[0], four[1], four[2], four[3]), swing, floor, places
-            )
-    found = sorted(best.values(), key=lambda f: (-f.swing, f.task, f.first, f.second))
-    return Flips(found, comparisons)
+            a, b = np.nonzero(certain > 0)
+            here, there = np.full(len(a), g), np.full(len(a), h)
+            p = erfc(certain[a, b] / sqrt(2))
+            parts.append(np.stack([p, both[a], both[b], here, there], 1))
+    tests = np.concatenate(parts)
+    tests = tests[tests[:, 0].argsort(kind="stable")]
+    holm = np.maximum.accumulate(np.minimum(tests[:, 0] * (comparisons - np.arange(len(tests))), 1))
+    tests, holm = tests[holm <= LEVEL], holm[holm <= LEVEL]
+    return Flips(_widest(study, values, tests[:, 1:].astype(int), holm), comparisons)
+
+
+def _widest(study: Study, values: np.ndarray, tests: np.ndarray, holm: np.ndarray) -> list[Flip]:
+    """One flip for every pair of samplers and task: the pair of graphs with the widest swing."""
+    a, b, g, h = tests.T
+    turned = a > b  # one entry a pair, whichever graph comes first
+    a, b = np.where(turned, b, a), np.where(turned, a, b)
+    g, h = np.where(turned, h, g), np.where(turned, g, h)
+    four = np.stack([values[g, a], values[g, b], values[h, a], values[h, b]], 1)
+    swing = np.minimum(four[:, 0] - four[:, 1], four[:, 3] - four[:, 2])
+    tasks = np.array([study.tasks.index(panel.task) for panel in study.panels], dtype=int)
+    order = np.lexsort((-swing, b, a, tasks[g]))
+    keys = np.stack([tasks[g], a, b], 1)[order]
+    _, first, places = np.unique(keys, axis=0, return_index=True, return_counts=True)
+    found = [
+        Flip(
+            study.panels[g[i]].task, int(a[i]), int(b[i]), int(g[i]), int(h[i]),
+            (float(four[i, 0]), float(four[i, 1]), float(four[i, 2]), float(four[i, 3])),
+            float(swing[i]), float(holm[i]), int(n),
+        )
+        for i, n in zip(order[first], places)
+    ]  # fmt: skip
+    return sorted(found, key=lambda f: (-f.swing, f.task, f.first, f.second))
 
 
 def _grids(study: Study, mode: int, metric: str) -> tuple[np.ndarray, np.ndarray]:

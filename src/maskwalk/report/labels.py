@@ -11,7 +11,9 @@ contrast of at least 3:1 on the light and the dark page; the marker repeats what
 """
 
 import re
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from typing import Any
 from zlib import crc32
 
@@ -38,6 +40,7 @@ SPARE: tuple[tuple[str, str, str], ...] = (
     ("#3f6212", "#a3d160", "diamond"),
     ("#5b3cc4", "#c4b2ff", "star"),
 )
+MARKERS = ("circle", "square", "diamond", "up", "down", "star", "cross", "hexagon", "pentagon")
 
 
 @dataclass(frozen=True)
@@ -91,17 +94,19 @@ def task_label(text: str) -> str:
 def families(names: list[str]) -> list[Family]:
     """The families of a report in the order of its legend; the look depends on the name alone.
 
-    Two new names that hash to one place are told apart by moving the later one (by name) on.
+    Two new names that hash to one place are told apart by moving the later one (by name) on; from
+    the ninth on colours come back with other markers.
     """
     look = dict(KNOWN)
-    free = list(range(len(SPARE)))
+    free = [list(range(len(SPARE))) for _ in MARKERS]  # a colour comes back with another marker
     new = sorted(set(names) - set(KNOWN))
     for name in new:
         wanted = crc32(name.encode()) % len(SPARE)
-        place = min(free, key=lambda i: (i - wanted) % len(SPARE)) if free else wanted
-        if place in free:
-            free.remove(place)
-        look[name] = SPARE[place]
+        turn = next((i for i, places in enumerate(free) if places), 0)
+        place = min(free[turn] or [wanted], key=lambda i: (i - wanted) % len(SPARE))
+        free[turn] = [i for i in free[turn] if i != place]
+        light, dark, marker = SPARE[place]
+        look[name] = (light, dark, MARKERS[(MARKERS.index(marker) + turn) % len(MARKERS)])
     order = [name for name in KNOWN if name in names] + new
     return [Family(name, spoken(name), *look[name]) for name in order]
 
@@ -113,25 +118,68 @@ def samplers(specs: list[str]) -> list[Sampler]:
     made = []
     for text, spec in parsed.items():
         mates = [s for s in parsed.values() if s.name == spec.name]
-        parts = [str(value) for value in spec.args]
-        for key, value in spec.kwargs.items():
-            varies = any(m.kwargs.get(key) != value for m in mates)
-            parts += _part(key, value, varies)
-        short = " ".join(parts)
+        short = _words(spec, mates)
         label = f"{spoken(spec.name)} {short}".strip()
-        # Numbers are what a line runs along; names (a score, "exponential") start another line.
-        fixed = [f"{k}={'*' if _number(v) else v!r}" for k, v in spec.kwargs.items()]
-        line = f"{spec.name}({', '.join(map(str, [*spec.args, *fixed]))})"
-        key_ = (order[spec.name], [_rank(v) for v in spec.kwargs.values()], text)
+        key = (order[spec.name], [_rank(v) for v in spec.kwargs.values()], text)
         plain = "×1" if "block" in spec.kwargs else label
-        made.append((key_, Sampler(text, spec.name, label, short or plain, line)))
-    return [sampler for _, sampler in sorted(made, key=lambda pair: pair[0])]
+        made.append((key, Sampler(text, spec.name, label, short or plain, line(spec))))
+    shown = [sampler for _, sampler in sorted(made, key=lambda pair: pair[0])]
+    twice = {label for label, count in Counter(s.label for s in shown).items() if count > 1}
+    return [replace(s, label=s.spec, short=s.spec) if s.label in twice else s for s in shown]
+
+
+def line(spec: Spec, along: Collection[str] | None = None, inside: str = "") -> str:
+    """The spec with a star for what a line runs along, here and in nested specs.
+
+    By default that is every number; names (a score, "exponential") start another line. `along`
+    names parameters instead, by their paths, such as "inner.block".
+    """
+    shown = []
+    for key, value in [*((str(i), v) for i, v in enumerate(spec.args)), *spec.kwargs.items()]:
+        path = inside + key
+        if isinstance(value, Spec):
+            word = line(value, along, path + ".")
+        else:
+            word = "*" if (_number(value) if along is None else path in along) else repr(value)
+        shown.append(f"{key}={word}")
+    return f"{spec.name}({', '.join(shown)})"
+
+
+def numbers(spec: Spec, inside: str = "") -> dict[str, float]:
+    """Every number of a spec by its path: {"order": 1.0, "inner.block": 8.0}."""
+    out: dict[str, float] = {}
+    for key, value in spec.kwargs.items():
+        if isinstance(value, Spec):
+            out |= numbers(value, f"{inside}{key}.")
+        elif _number(value):
+            out[inside + key] = float(value)
+    return out
+
+
+def _words(spec: Spec, mates: list[Spec]) -> str:
+    """What a label says after the name: whatever tells the spec apart from its mates.
+
+    A nested sampler is always named, in brackets if it takes more than a word; its own parameters
+    are compared with those of mates that nest the same one.
+    """
+    parts = [str(value) for value in spec.args]
+    for key, value in spec.kwargs.items():
+        others = [m.kwargs.get(key) for m in mates]
+        if isinstance(value, Spec):
+            same = [o for o in others if isinstance(o, Spec) and o.name == value.name]
+            inner = f"{spoken(value.name)} {_words(value, same)}".strip()
+            parts.append(f"({inner})" if " " in inner else inner)
+        else:
+            parts += _part(key, value, any(other != value for other in others))
+    return " ".join(parts)
 
 
 def _part(key: str, value: Any, varies: bool) -> list[str]:
     """The words one parameter adds to a label: a block always, anything else where it varies."""
     if key == "block":
         return {1: [], "exponential": ["exp"]}.get(value, [f"×{value}"])
+    if isinstance(value, tuple) and value and all(map(_number, value)):  # a plan or its sizes
+        return [f"in {len(value) if key == 'sizes' else int(max(value)) + 1}"]
     if not varies:
         return []
     return [value] if isinstance(value, str) else [f"{spoken(key)} {value}"]

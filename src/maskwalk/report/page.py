@@ -1,4 +1,4 @@
-"""One self-contained HTML page: a summary, figures, tables, ranking flips and traces.
+"""One self-contained HTML page: a summary, figures, tables, the ledger, ranking flips and traces.
 
 The page carries its records as one JSON object and draws its figures in the browser with plain
 JavaScript; sentences, tables and flips are written here and can be read without it. A content
@@ -6,14 +6,19 @@ security policy forbids every request, so the page works from a disk and never a
 """
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import jinja2
 from markupsafe import Markup
 
+from maskwalk.report import series as lines
 from maskwalk.report.flips import ranking_flips
-from maskwalk.report.study import Record, Study, estimate, finite
+from maskwalk.report.ledger import Group, ledger_data, sheet
+from maskwalk.report.modes import against_paper, compared, modes_told
+from maskwalk.report.series import series
+from maskwalk.report.study import Record, Study, estimate, finite, published
 from maskwalk.report.summary import findings, intro, plural
 from maskwalk.report.tables import METRICS, tables
 
@@ -21,9 +26,11 @@ TEMPLATES = Path(__file__).parent / "templates"
 SHOWN_FLIPS, MOST_FLIPS = 12, 100
 TOLD = ("coherence", "transition_validity", "first_invalid", "tv1", "calls")  # by the tooltips
 UNTOLD = ("group_sd",)
+SCRIPTS = ("base", "scatter", "series", "traces", "ledger", "report")  # one scope, in this order
+MOST_TRACED = 60_000  # tokens of traces a page carries, about a megabyte
 
 
-def page(study: Study, command: str | None = None) -> str:
+def page(study: Study, command: str | None = None, ledger: Sequence[Group] = ()) -> str:
     """The page as text."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
@@ -32,21 +39,34 @@ def page(study: Study, command: str | None = None) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    drawn, shown = series(study), tables(study)
+    traced = traced_panels(study)
     flips = [ranking_flips(study, mode) for mode in range(len(study.modes))]
     return environment.get_template("report.html").render(
         study=study,
         style=Markup((TEMPLATES / "style.css").read_text("utf-8")),
-        script=Markup((TEMPLATES / "report.js").read_text("utf-8")),
-        data=embedded(page_data(study)),
+        script=Markup("".join((TEMPLATES / f"{n}.js").read_text("utf-8") for n in SCRIPTS)),
+        data=embedded(page_data(study, drawn, ledger, traced)),
         intro=intro(study),
-        findings=[findings(study, mode, flips[mode]) for mode in range(len(study.modes))],
+        told=modes_told(study),
+        compared=compared(study),
+        series=drawn,
+        series_metrics=lines.METRICS,
+        ledger=ledger,
+        sheets=[sheet(group, study) for group in ledger],
+        left_out=len({(m, p) for m, p, _ in study.cells}) - len(traced) if traced else 0,
+        findings=[
+            findings(study, mode, flips[mode]) + against_paper(study, mode)
+            for mode in range(len(study.modes))
+        ],
         flips=flips,
         shown_flips=SHOWN_FLIPS,
         most_flips=MOST_FLIPS,
         sections=_sections(study),
         metrics=METRICS,
-        tables=tables(study),
-        about=_about(study, command),
+        tables=shown,
+        printed=any(any(table.published) for table in shown),
+        about=_about(study, command, ledger),
     )
 
 
@@ -67,7 +87,28 @@ def _sections(study: Study) -> dict[str, dict[str, list[int]]]:
     return out
 
 
-def page_data(study: Study) -> dict[str, Any]:
+def traced_panels(study: Study) -> set[tuple[int, int]]:
+    """The (mode, panel) whose traces the page carries: the first, up to a size."""
+    sizes: dict[tuple[int, int], int] = {}
+    for (mode, panel, _), record in sorted(study.cells.items(), key=lambda item: item[0]):
+        trace = record.get("trace")
+        tokens = trace.get("tokens") if isinstance(trace, dict) else None
+        sizes[mode, panel] = sizes.get((mode, panel), 0) + len(tokens or [])
+    kept: set[tuple[int, int]] = set()
+    total = 0
+    for place, size in sizes.items():
+        total += size
+        if total <= MOST_TRACED or not kept:
+            kept.add(place)
+    return kept
+
+
+def page_data(
+    study: Study,
+    drawn: Sequence[lines.Series] = (),
+    ledger: Sequence[Group] = (),
+    traced: set[tuple[int, int]] | None = None,
+) -> dict[str, Any]:
     """What the figures and traces draw, as compactly as is readable."""
     place = {family.name: i for i, family in enumerate(study.families)}
     return {
@@ -85,10 +126,38 @@ def page_data(study: Study) -> dict[str, Any]:
         ],
         "panels": [{"title": p.title, "task": p.task} for p in study.panels],
         "cells": [
-            {"m": mode, "p": panel, "s": sampler} | _cell(record)
+            {"m": mode, "p": panel, "s": sampler}
+            | _cell(record)
+            | (_traced(record) if traced is None or (mode, panel) in traced else {})
             for (mode, panel, sampler), record in study.cells.items()
         ],
+        "series": [_series(one, place) for one in drawn],
+        "ledger": ledger_data(ledger),
     }
+
+
+def _series(one: lines.Series, place: dict[str, int]) -> dict[str, Any]:
+    shown = [
+        {
+            "m": line.mode,
+            "label": line.label,
+            "family": place[line.family],
+            "points": [
+                {"x": _short(p.x), "v": _short(p.value), "se": _short(p.se), "n": p.n}
+                | {"s": p.sampler}
+                for p in line.points
+            ],
+        }
+        for line in one.lines
+    ]
+    about: dict[str, Any] = {
+        "title": one.title,
+        "task": one.task,
+        "axis": one.axis,
+        "metric": one.metric,
+    }
+    about |= {"y": lines.METRICS.get(one.metric, one.metric), "log": one.logarithmic}
+    return about | {"marks": one.marks, "lines": shown}
 
 
 def _cell(record: Record) -> dict[str, Any]:
@@ -101,7 +170,15 @@ def _cell(record: Record) -> dict[str, Any]:
                 k: _short(v) for k, v in numbers.items() if v is not None and k not in UNTOLD
             }
             shown[metric]["n"] = held.n
-    return shown | ({"trace": trace} if (trace := _trace(record)) else {})
+    paper = published(record)
+    if paper:
+        numbers = {"v": paper.value, "sd": paper.sd, "away": paper.away}
+        shown["paper"] = {k: _short(v) for k, v in numbers.items() if v is not None}
+    return shown
+
+
+def _traced(record: Record) -> dict[str, Any]:
+    return {"trace": trace} if (trace := _trace(record)) else {}
 
 
 def _trace(record: Record) -> dict[str, Any] | None:
@@ -126,7 +203,7 @@ def _short(value: float | None, digits: int = 5) -> float | None:
     return int(rounded) if rounded == int(rounded) else rounded
 
 
-def _about(study: Study, command: str | None) -> dict[str, Any]:
+def _about(study: Study, command: str | None, ledger: Sequence[Group]) -> dict[str, Any]:
     records = list(study.cells.values())
 
     def values(key: str) -> list[str]:
@@ -140,6 +217,7 @@ def _about(study: Study, command: str | None) -> dict[str, Any]:
     seconds = sum(finite(r.get("seconds")) or 0.0 for r in records)
     names = values("experiment")
     run = [f"maskwalk bench experiments/{name}.toml --out DIR" for name in names]
+    run += [group.command for group in ledger]
     return {
         "experiments": names,
         "versions": values("version"),

@@ -6,6 +6,7 @@ preset. Nothing is computed anew here: a cell is a record, and an estimate is wh
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,8 @@ from maskwalk.report.labels import Family, Sampler
 Record = dict[str, Any]
 SCHEMA = 1
 NEEDED = ("task", "sampler", "denoiser", "preset", "metrics")
+SAMPLED = ("denoiser", "draw", "ties", "seed", "count", "per_prompt")
+ADDED = ("axis", "published")  # said of a cell by one experiment, true in any other
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,18 @@ class Estimate:
     se: float | None
     n: int | None
     more: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Published:
+    """The coherence a paper prints: `sd` over four groups, so its standard error is sd / √4.
+
+    `away` is ours − theirs in combined standard errors; None where neither has an error.
+    """
+
+    value: float
+    sd: float | None
+    away: float | None
 
 
 @dataclass(frozen=True)
@@ -49,6 +64,11 @@ class Study:
     superseded: int  # records replaced by a later one of the same cell
 
     @property
+    def tried(self) -> list[int]:
+        """The samplers that have records; a ledger may bring others."""
+        return sorted({s for _, _, s in self.cells})
+
+    @property
     def tasks(self) -> list[str]:
         """The task labels, in order of appearance."""
         return list(dict.fromkeys(panel.task for panel in self.panels))
@@ -66,6 +86,10 @@ class Study:
         """Whether any mode and sampler has this metric in the panel."""
         return any(p == panel and estimate(r, metric) for (_, p, _), r in self.cells.items())
 
+    def published(self, mode: int, panel: int, sampler: int) -> "Published | None":
+        """What the paper prints for this cell, where its record says so."""
+        return published(self.cells.get((mode, panel, sampler)) or {})
+
 
 def finite(value: Any) -> float | None:
     """The number, or None for anything that is not a finite one."""
@@ -80,32 +104,83 @@ def estimate(record: Record, metric: str) -> Estimate | None:
     value = finite(held.get("value")) if isinstance(held, dict) else None
     if value is None:
         return None
-    more = {k: finite(v) for k, v in held.items() if k not in ("value", "se", "n")}
+    more = {k: finite(v) for k, v in held.items() if k not in ("value", "se", "n", "by")}
     n = finite(held.get("n"))
     return Estimate(value, finite(held.get("se")), None if n is None else int(n), more)
 
 
-def arrange(records: list[Record]) -> Study:
-    """The study of a list of records, in the order of the experiment's cells."""
+def published(record: Record) -> Published | None:
+    """What a record's `published` holds: value and sd, and se or z where its writer knows them."""
+    held = record.get("published")
+    value = finite(held.get("value")) if isinstance(held, dict) else None
+    ours = estimate(record, "coherence") if value is not None else None
+    if value is None or not isinstance(held, dict):
+        return None
+    sd, away = finite(held.get("sd")), finite(held.get("z"))
+    if away is None and ours is not None:
+        se = finite(held.get("se"))
+        theirs = se if se is not None else (sd or 0.0) / 2
+        joint = math.hypot(spread(ours, record.get("per_prompt") or 1), theirs)
+        away = (ours.value - value) / joint if joint else None
+    return Published(value, sd, away)
+
+
+def spread(estimate: Estimate, per_prompt: int = 1) -> float:
+    """The standard error used in tests.
+
+    A coherence of exactly 0 or 1 has a plug-in error of 0, which would make any difference certain;
+    it gets the error of Agresti and Coull's shrunk proportion over the prompts instead.
+    """
+    if estimate.se:
+        return estimate.se
+    n = max((estimate.n or 1) / max(per_prompt, 1), 1.0)
+    share = (estimate.value * n + 2) / (n + 4)
+    return math.sqrt(max(share * (1 - share), 0.0) / (n + 4))
+
+
+def arrange(records: list[Record], also: Sequence[str] = ()) -> Study:
+    """The study of a list of records, in the order of the experiment's cells.
+
+    `also` names samplers that have no record but appear in the report; with some, a study may have
+    no records at all.
+    """
+    if not also:
+        _check_any(records)
     _check(records)
     first = {name: i for i, name in enumerate(dict.fromkeys(r.get("experiment") for r in records))}
     ordered = sorted(  # stable, so that of two records of one cell the later stays the later
         records, key=lambda r: (first[r.get("experiment")], r.get("cell") or 0)
     )
-    samplers = labels.samplers([record["sampler"] for record in ordered])
+    samplers = labels.samplers([*(record["sampler"] for record in ordered), *also])
     families = labels.families([sampler.family for sampler in samplers])
     panels, panel_of = _panels(ordered)
     modes, mode_of = _modes(ordered, panel_of)
     place = {sampler.spec: i for i, sampler in enumerate(samplers)}
     cells: dict[tuple[int, int, int], Record] = {}
     for i, record in enumerate(ordered):
-        cells[mode_of[i], panel_of[i], place[record["sampler"]]] = record
+        where = (mode_of[i], panel_of[i], place[record["sampler"]])
+        cells[where] = _merged(cells.get(where, {}), record)
     return Study(modes, panels, samplers, families, cells, len(records) - len(cells))
 
 
-def _check(records: list[Record]) -> None:
+def _merged(before: Record, record: Record) -> Record:
+    """The later record, with what only the earlier one of the same cell says.
+
+    Two experiments may ask one cell for different metrics: where they took the same samples, both
+    hold.
+    """
+    kept = {key: before[key] for key in ADDED if key in before}
+    same = all(before.get(key) == record.get(key) for key in SAMPLED)
+    metrics = (before.get("metrics") or {}) if same else {}
+    return kept | record | {"metrics": {**metrics, **record["metrics"]}}
+
+
+def _check_any(records: list[Record]) -> None:
     if not records:
         raise MaskwalkError("There are no records to report. Run `maskwalk bench` first.")
+
+
+def _check(records: list[Record]) -> None:
     for i, record in enumerate(records):
         if record.get("schema", SCHEMA) != SCHEMA:
             raise MaskwalkError(

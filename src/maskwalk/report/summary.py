@@ -8,8 +8,8 @@ from collections import Counter
 from dataclasses import dataclass
 from math import hypot
 
-from maskwalk.report.flips import Flips, spread
-from maskwalk.report.study import Study, estimate
+from maskwalk.report.flips import Flips
+from maskwalk.report.study import Study, estimate, spread
 from maskwalk.report.tables import span
 
 NOISE = 2.0  # standard errors of a difference that are not called a difference
@@ -58,7 +58,9 @@ def intro(study: Study) -> str:
     lengths = sorted({r["length"] for r in records if r.get("length")})
     held = [estimate(r, "coherence") for r in records]
     made = sum(e.n or 0 for e in held if e)
-    ran = f"{plural(len(study.samplers), 'sampler')} on {plural(len(titles), 'graph')}"
+    if not records:
+        return "The ledger of samplers: where nats are lost, and why."
+    ran = f"{plural(len(study.tried), 'sampler')} on {plural(len(titles), 'graph')}"
     ran += f" and {plural(len(study.tasks), 'task')} ({listed(study.tasks)})"
     ran += f", with {listed(study.modes)}." if study.modes else "."
     long = f" of {span([float(x) for x in lengths])} tokens" if lengths else ""
@@ -68,7 +70,7 @@ def intro(study: Study) -> str:
 
 def findings(study: Study, mode: int, flips: Flips) -> list[Finding]:
     """The sentences of one mode; empty where it has no coherence at all."""
-    points = _points(study, mode)
+    points = points_of(study, mode)
     if not points:
         return []
     made = [_flawless(study, points), *_best(study, points), _cheaper(study, points)]
@@ -76,7 +78,8 @@ def findings(study: Study, mode: int, flips: Flips) -> list[Finding]:
     return [finding for finding in made if finding]
 
 
-def _points(study: Study, mode: int) -> list[Point]:
+def points_of(study: Study, mode: int) -> list[Point]:
+    """Every sampler of a mode in every panel, where coherence and calls are known."""
     out = []
     for (m, p, s), record in study.cells.items():
         held, calls = (study.estimate(m, p, s, metric) for metric in ("coherence", "calls"))
@@ -94,7 +97,8 @@ def _calls(points: list[Point]) -> str:
     return f"{mean} calls" + (f" and never over {most:g}" if beyond else "")
 
 
-def _where(study: Study, panel: int) -> str:
+def where(study: Study, panel: int) -> str:
+    """The graph, and the task if there are several."""
     shown = study.panels[panel]
     return f"{shown.title} ({shown.task})" if len(study.tasks) > 1 else shown.title
 
@@ -107,6 +111,7 @@ def _flawless(study: Study, points: list[Point]) -> Finding | None:
         return None
     clean = [s for s, mine in whole.items() if all(p.value == 1 for p in mine)]
     every = "on the only graph and task" if len(panels) == 1 else f"in all {len(panels)} panels"
+    who = "No sampler" if len(whole) == len(by) else f"Of the {len(whole)} samplers run there none"
     if clean:
         cost = {s: max(p.calls for p in whole[s]) for s in clean}
         cheap = [s for s in clean if cost[s] < max(cost.values())] or clean
@@ -121,9 +126,9 @@ def _flawless(study: Study, points: list[Point]) -> Finding | None:
         return Finding("Never off the graph.", text[0].upper() + text[1:])
     worst = {s: min(mine, key=lambda p: p.value) for s, mine in whole.items()}
     top = max(worst, key=lambda s: (worst[s].value, -worst[s].calls))
-    text = f"No sampler was flawless {every}. The best in its worst case is "
+    text = f"{who} was flawless {every}. The best in its worst case is "
     text += f"{study.samplers[top].label} ({_calls(whole[top])}): at least "
-    text += f"{worst[top].value:.3f}, on {_where(study, worst[top].panel)}."
+    text += f"{worst[top].value:.3f}, on {where(study, worst[top].panel)}."
     return Finding("Nobody is always right.", text)
 
 
@@ -201,7 +206,7 @@ def _gap(study: Study, points: list[Point]) -> Finding | None:
     if high.value - low.value <= 3 * hypot(high.spread, low.spread):
         return None
     names = [study.samplers[p.sampler].label for p in widest]
-    text = f"On {_where(study, high.panel)}, at {_calls([high])}, {names[0]} reaches "
+    text = f"On {where(study, high.panel)}, at {_calls([high])}, {names[0]} reaches "
     text += f"{high.value:.3f} and {names[1]} {low.value:.3f}."
     return Finding("Which positions matters as much as how many.", text)
 

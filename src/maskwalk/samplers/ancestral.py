@@ -22,12 +22,13 @@ from maskwalk.canvas import Canvas, RoundStreams, Sampler
 from maskwalk.denoisers.protocol import Denoiser
 from maskwalk.errors import one_of, real, whole
 from maskwalk.samplers.table import SAMPLERS
+from maskwalk.slices import keep_rows
 
 
 @SAMPLERS.register("ancestral")
 @dataclass(frozen=True)
 class Ancestral(Sampler):
-    """MDLM's reverse process: independent coins in `steps` steps of time (2406.07524)."""
+    """MDLM's reverse process: independent coins in `steps` steps of time."""
 
     steps: int = 16
     cached: bool = False
@@ -62,5 +63,5 @@ class Ancestral(Sampler):
         chosen: Bool[Tensor, "batch length"] = canvas.masked & (rng.uniform() < (t - s) / t)
         log_probs = denoise(canvas.tokens, chosen if self.cached else canvas.masked)
         if not self.cached:
-            log_probs = log_probs[chosen[canvas.masked]]
+            log_probs = keep_rows(log_probs, chosen[canvas.masked])
         return canvas.reveal(chosen, rng.draw(log_probs, chosen))

@@ -1,11 +1,12 @@
-"""Order-k bisection (paper, Algorithm 1): exact for laws of order at most k.
+"""Order-k bisection: exact for laws of order at most k.
 
 Every maximal masked run of l positions starting at a reveals its middle block of r = min(k, l)
 positions, a + (l - r) // 2 onwards, one after another; all runs in parallel. A revealed block of k
 neighbours separates what lies left of it from what lies right, so the next runs are independent.
 At most k ⌈log₂(l/k + 1)⌉ calls.
 
-Related orders: DUS's binary scheduler, hierarchy decoding in dInfer, Halton/van der Corput orders.
+Source: the paper, Algorithm 1. Related orders: DUS's binary scheduler, hierarchy decoding in
+dInfer, Halton/van der Corput orders.
 """
 
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from maskwalk.samplers.table import SAMPLERS
 @SAMPLERS.register("bisection")
 @dataclass(frozen=True)
 class Bisection(UnmaskingPolicy):
-    """Middle block of `order` positions of every masked run, all runs in parallel (Algorithm 1)."""
+    """Middle block of `order` positions of every masked run, all runs in parallel."""
 
     order: int = 1
     sweep: ClassVar[tuple[dict[str, Any], ...]] = tuple({"order": k} for k in (1, 2, 4, 8))

@@ -31,7 +31,7 @@ ONE = Default("confidence", (), {"block": 1})
 @SAMPLERS.register("blocks")
 @dataclass(frozen=True)
 class Blocks(UnmaskingPolicy):
-    """Another policy inside blocks of `size`, left to right (semi-autoregressive, 2502.09992)."""
+    """Another policy inside blocks of `size`, left to right."""
 
     size: int = 8
     inner: Inner = ONE

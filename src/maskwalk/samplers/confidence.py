@@ -1,4 +1,7 @@
-"""Greedy confidence: reveal the positions with the largest probability max p_i (paper, §2)."""
+"""Greedy confidence: reveal the positions with the largest probability max p_i.
+
+Source: the paper, §2; MaskGIT [arXiv 2202.04200] ranks drawn tokens so (see low_confidence).
+"""
 
 from dataclasses import dataclass
 from typing import ClassVar

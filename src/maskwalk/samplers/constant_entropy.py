@@ -3,7 +3,7 @@
 Order positions by entropy; reveal the longest prefix U, at least one, with Σ_{i∈U} H_i ≤ h nats.
 Default h = 1.
 
-Source: named but not defined in the paper; this is our reading, next to EB-Sampler [arXiv
+Source: this project's reading of a name in the paper; its neighbour is EB-Sampler [arXiv
 2505.24857]. Unlike entropy_bounded it counts the largest entropy as well, so one position more
 uncertain than h is revealed alone, where entropy_bounded adds to it whatever fits the rest of the
 bound.

@@ -87,7 +87,7 @@ class Corrected(Sampler):
         slow, _ = Bisection().choose(again, {"turn": torch.zeros_like(canvas.tokens)}, rng)
         chosen = fast | slow
         new = state | {f"inner {name}": value for name, value in inner.items()}
-        return canvas.reveal(chosen, rng.draw(view.log_marginals_at(chosen), chosen), new)
+        return canvas.reveal(chosen, rng.draw(view.last_look(chosen), chosen), new)
 
     def _look_back(self, canvas: Canvas, denoise: Denoiser, full: Tensor) -> Canvas:
         own, best = support(canvas, denoise, full[:, None] & ~canvas.given)

@@ -14,7 +14,8 @@ are nearly certain). A set i_1 < i_2 < … then costs Σ I(i_k, i_{k+1}), the to
 position depends on the set before it through its neighbour only; the largest set within the budget
 (of these one near the centres of the gaps) is found by dynamic programming. One call a round.
 
-Close relatives: the entropy bound of EB-Sampler [arXiv 2505.24857], which uses min(H_i, H_j) alone.
+Source: this project. A close relative is the entropy bound of EB-Sampler [arXiv 2505.24857], which
+uses min(H_i, H_j) alone.
 """
 
 from dataclasses import dataclass

@@ -31,7 +31,7 @@ from maskwalk.samplers.table import SAMPLERS
 @SAMPLERS.register("dus")
 @dataclass(frozen=True)
 class Dus(UnmaskingPolicy):
-    """Dilated strides B/base, B/base², …, one level a round (DUS, 2506.19037)."""
+    """Dilated strides B/base, B/base², …, one level a round."""
 
     base: int = 2
     merge: bool = True

@@ -1,4 +1,7 @@
-"""Greedy entropy: reveal the positions with the lowest entropy H_i = -Σ p_i log p_i (paper, §2)."""
+"""Greedy entropy: reveal the positions with the lowest entropy H_i = -Σ p_i log p_i.
+
+Source: the paper, §2.
+"""
 
 from dataclasses import dataclass
 from typing import ClassVar

@@ -29,7 +29,7 @@ from maskwalk.scores import SCORES
 @SAMPLERS.register("entropy_bounded")
 @dataclass(frozen=True)
 class EntropyBounded(UnmaskingPolicy):
-    """The longest prefix with Σ H - max H ≤ gamma nats (EB-Sampler, 2505.24857)."""
+    """The longest prefix with Σ H - max H ≤ gamma nats."""
 
     gamma: float = 0.1
     score: str = "entropy"

@@ -24,7 +24,7 @@ from maskwalk.samplers.table import SAMPLERS
 @SAMPLERS.register("factor")
 @dataclass(frozen=True)
 class Factor(UnmaskingPolicy):
-    """The n most confident, n the largest with (n+1)(1-c_n) < f (Fast-dLLM, 2505.22618)."""
+    """The n most confident, n the largest with (n+1)(1-c_n) < f."""
 
     f: float = 1.0
     ranks_by: ClassVar[str] = "confidence"

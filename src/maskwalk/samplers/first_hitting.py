@@ -22,7 +22,7 @@ from maskwalk.samplers.table import SAMPLERS
 @SAMPLERS.register("first_hitting")
 @dataclass(frozen=True)
 class FirstHitting(UnmaskingPolicy):
-    """The reverse process in continuous time, one unmasking after another (2409.02908)."""
+    """The reverse process in continuous time, one unmasking after another."""
 
     def first_picks(self, length: int) -> range:
         """Any position, always."""

@@ -1,9 +1,11 @@
-"""Score-guided order-k bisection (paper, Algorithm 2): balanced like bisection, led by a score.
+"""Score-guided order-k bisection: balanced like bisection, led by a score.
 
 In every maximal masked run of l positions the pivot is the lowest-scored position of the centred
 ⌈l/2⌉; the separator then grows k - 1 times by the lower-scored of its two frontier neighbours in
 the run. All runs move together, and a level ends when every separator is grown or its run is full.
 At most k (1 + ⌈log_{4/3}(l/k)⌉) calls; exact for laws of order at most k.
+
+Source: the paper, Algorithm 2.
 """
 
 from dataclasses import dataclass
@@ -24,7 +26,7 @@ from maskwalk.scores import SCORES
 @SAMPLERS.register("guided_bisection")
 @dataclass(frozen=True)
 class GuidedBisection(UnmaskingPolicy):
-    """Lowest score in the centre of every masked run, grown to `order` positions (Algorithm 2)."""
+    """Lowest score in the centre of every masked run, grown to `order` positions."""
 
     order: int = 1
     score: str = "entropy"

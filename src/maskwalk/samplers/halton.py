@@ -25,7 +25,7 @@ from maskwalk.samplers.table import SAMPLERS
 @SAMPLERS.register("halton")
 @dataclass(frozen=True)
 class Halton(UnmaskingPolicy):
-    """Van der Corput order with an arccos schedule of counts over `steps` rounds (2503.17076)."""
+    """Van der Corput order with an arccos schedule of counts over `steps` rounds."""
 
     steps: int = 8
     sweep: ClassVar[tuple[dict[str, Any], ...]] = tuple({"steps": t} for t in (2, 4, 8, 16))

@@ -26,7 +26,7 @@ from maskwalk.samplers.table import SAMPLERS
 @SAMPLERS.register("hierarchy")
 @dataclass(frozen=True)
 class Hierarchy(UnmaskingPolicy):
-    """The surest of every masked run if above `low`, and all above `high` (dInfer, 2510.08666)."""
+    """The surest of every masked run if above `low`, and all above `high`."""
 
     low: float = 0.4
     high: float = 0.9

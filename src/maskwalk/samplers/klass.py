@@ -24,7 +24,7 @@ from maskwalk.samplers.table import SAMPLERS
 @SAMPLERS.register("klass")
 @dataclass(frozen=True)
 class Klass(UnmaskingPolicy):
-    """Sure, and KL to the last round's marginal below `kl` for `window` rounds (2511.05664)."""
+    """Sure, and KL to the last round's marginal below `kl` for `window` rounds."""
 
     conf: float = 0.9
     kl: float = 0.01
@@ -56,7 +56,7 @@ class Klass(UnmaskingPolicy):
         self, view: View, state: State, rng: RoundStreams
     ) -> tuple[Bool[Tensor, "batch length"], State]:
         """What is sure and quiet, to within the grid; else the surest."""
-        now, old = view.log_marginals.exp(), state["before"]
+        now, old = view.log_marginals.to(torch.float64).exp(), state["before"]
         old = old.expand(*old.shape[:2], now.shape[1])
         before = old[view.masked]
         moved = torch.where(now > 0, now * (now.log() - before.log()), 0.0).sum(-1)

@@ -1,4 +1,7 @@
-"""Left to right: the first masked position of each sequence, one a round, as a language model."""
+"""Left to right: the first masked position of each sequence, one a round.
+
+Source: autoregressive decoding, as of any language model.
+"""
 
 from dataclasses import dataclass
 

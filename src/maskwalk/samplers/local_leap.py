@@ -24,7 +24,7 @@ from maskwalk.samplers.table import SAMPLERS
 @SAMPLERS.register("local_leap")
 @dataclass(frozen=True)
 class LocalLeap(UnmaskingPolicy):
-    """Positions surer than `anchor`, and those near one surer than `near` (2510.07081)."""
+    """Positions surer than `anchor`, and those near one surer than `near`."""
 
     anchor: float = 0.9
     near: float = 0.75

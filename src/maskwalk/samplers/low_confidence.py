@@ -27,7 +27,7 @@ from maskwalk.samplers.table import SAMPLERS
 @SAMPLERS.register("low_confidence")
 @dataclass(frozen=True)
 class LowConfidence(DrawFirst):
-    """Draw first: keeps the likeliest of the drawn tokens, over `steps` rounds (2502.09992)."""
+    """Draw first: keeps the likeliest of the drawn tokens, over `steps` rounds."""
 
     steps: int = 8
     sweep: ClassVar[tuple[dict[str, Any], ...]] = tuple({"steps": n} for n in (2, 4, 8, 24))

@@ -1,4 +1,7 @@
-"""Greedy margin: reveal where the gap between the two likeliest tokens is largest (paper, §2)."""
+"""Greedy margin: reveal where the gap between the two likeliest tokens is largest.
+
+Source: the paper, §2.
+"""
 
 from dataclasses import dataclass
 from typing import ClassVar

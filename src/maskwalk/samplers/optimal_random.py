@@ -2,7 +2,7 @@
 
 Which sizes lose least for a number of calls depends on the law only through its information curve:
 `maskwalk.optimum.optimal_sizes(curve, calls)` computes them, and the spec then holds all there is
-to know: `optimal_random(sizes=(1, 2, 4, 7, 10))`.
+to know: `optimal_random(sizes=(1, 2, 4, 7, 10))`. Source: this project (maskwalk.optimum).
 """
 
 from dataclasses import dataclass

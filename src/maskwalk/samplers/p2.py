@@ -32,7 +32,7 @@ from maskwalk.samplers.table import SAMPLERS
 @SAMPLERS.register("p2")
 @dataclass(frozen=True)
 class P2(Sampler):
-    """Draw first, remasks: masks the lowest log p(x) of all, revealed or not (P2, 2502.03540)."""
+    """Draw first, remasks: masks the lowest log p(x) of all, revealed or not."""
 
     eta: float = 1.0
     steps: int = 8

@@ -26,7 +26,7 @@ from maskwalk.samplers.table import SAMPLERS
 @SAMPLERS.register("pc")
 @dataclass(frozen=True)
 class Pc(UnmaskingPolicy):
-    """Confidence calibrated by token frequency, sooner to the left (PC-Sampler, 2508.13021)."""
+    """Confidence calibrated by token frequency, sooner to the left."""
 
     decay: float = 0.25
     alpha: float = 10.0
@@ -50,7 +50,7 @@ class Pc(UnmaskingPolicy):
         self, view: View, state: State, rng: RoundStreams
     ) -> tuple[Bool[Tensor, "batch length"], State]:
         """The `block` highest calibrated confidences."""
-        probs, row = view.log_marginals.exp(), view.masked.nonzero()[:, 0]
+        probs, row = view.log_marginals.to(torch.float64).exp(), view.masked.nonzero()[:, 0]
         seen = state["frequency"].expand(-1, probs.shape[1])
         mean = torch.zeros_like(seen, memory_format=torch.contiguous_format)
         mean.index_add_(0, row, probs / view.masked.sum(1)[row][:, None])

@@ -3,6 +3,8 @@
 `maskwalk.optimum` computes the plan that loses least for a number of rounds; its sets written as
 turns, one number for each position, are a spec: `planned(turns=(2, 1, 2, 0, 2, 1, 2))` is bisection
 of seven positions. Turns without masked positions are skipped, so given tokens cost nothing.
+
+Source: this project (maskwalk.optimum).
 """
 
 from dataclasses import dataclass

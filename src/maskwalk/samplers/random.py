@@ -1,6 +1,6 @@
-"""Random unmasking: a uniformly random set of `block` masked positions a round (paper, §2).
+"""Random unmasking: a uniformly random set of `block` masked positions a round.
 
-It looks at no score, so the denoiser is asked only at the chosen positions.
+It looks at no score, so the denoiser is asked only at the chosen positions. Source: the paper, §2.
 """
 
 from dataclasses import dataclass

@@ -26,6 +26,7 @@ from maskwalk.canvas import Canvas, RoundStreams, Sampler, State
 from maskwalk.denoisers.protocol import Denoiser
 from maskwalk.errors import one_of, real, whole
 from maskwalk.samplers.table import SAMPLERS
+from maskwalk.slices import keep_rows
 
 ETA = {"cap": 0.008, "rescale": 0.015, "conf": 1.0, "loop": 0.02}
 T_ON, T_OFF, ALPHA_ON = 0.55, 0.05, 0.9
@@ -34,7 +35,7 @@ T_ON, T_OFF, ALPHA_ON = 0.55, 0.05, 0.9
 @SAMPLERS.register("remdm")
 @dataclass(frozen=True)
 class Remdm(Sampler):
-    """Remasks: MDLM's reverse process that takes tokens back, in four kinds (ReMDM, 2503.00307)."""
+    """Remasks: MDLM's reverse process that takes tokens back, in four kinds."""
 
     kind: str = "cap"
     steps: int = 16
@@ -90,7 +91,7 @@ class Remdm(Sampler):
         u = rng.uniform()
         shown = canvas.masked & (u < (then - (1 - sigma) * now) / (1 - now) if now < 1 else True)
         hidden = ~canvas.masked & ~canvas.given & (u < sigma)
-        log_probs = denoise(canvas.tokens, canvas.masked)[shown[canvas.masked]]
+        log_probs = keep_rows(denoise(canvas.tokens, canvas.masked), shown[canvas.masked])
         tokens = rng.draw(log_probs, shown)
         drawn = log_probs.gather(1, tokens[:, None])[:, 0].exp().to(torch.float64)
         p = canvas.state["p"].masked_scatter(shown, drawn)

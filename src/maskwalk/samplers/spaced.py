@@ -4,9 +4,9 @@ Go through the inner policy's picks in the order of its score (max p_i if it has
 decode was told) and accept one only if it is at least `gap` positions from every accepted one.
 The first is always accepted. Defaults: the 4 most confident, gap 2 (no neighbours).
 
-Source: ours, after DUS [arXiv 2506.19037], whose strides are a fixed version of it; in a Markov law
-the dependence that parallel drawing ignores decays with distance, so the gap buys most of what one
-at a time would.
+Source: this project, after DUS [arXiv 2506.19037], whose strides are a fixed version of it; in a
+Markov law the dependence that parallel drawing ignores decays with distance, so the gap buys most
+of what one at a time would.
 """
 
 from dataclasses import dataclass

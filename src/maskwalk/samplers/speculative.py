@@ -34,7 +34,7 @@ from maskwalk.samplers.table import SAMPLERS
 @SAMPLERS.register("speculative")
 @dataclass(frozen=True)
 class Speculative(Sampler):
-    """Draft k (draw first), verify one by one: exact for any denoiser (2302.01318)."""
+    """Draft k (draw first), verify one by one: exact for any denoiser."""
 
     draft: str = "left_to_right"
     k: int = 4

@@ -31,7 +31,7 @@ ONE = Default("confidence", (), {"block": 1})
 @SAMPLERS.register("stochastic")
 @dataclass(frozen=True)
 class Stochastic(UnmaskingPolicy):
-    """Another policy with Gumbel noise of `temperature` on its scores (MaskGIT, 2202.04200)."""
+    """Another policy with Gumbel noise of `temperature` on its scores."""
 
     inner: Inner = ONE
     temperature: float = 0.5

@@ -22,7 +22,7 @@ from maskwalk.samplers.table import SAMPLERS
 @SAMPLERS.register("threshold")
 @dataclass(frozen=True)
 class Threshold(UnmaskingPolicy):
-    """Every position with max p_i ≥ tau, else the most confident (Fast-dLLM, 2505.22618)."""
+    """Every position with max p_i ≥ tau, else the most confident."""
 
     tau: float = 0.9
     ranks_by: ClassVar[str] = "confidence"

@@ -24,7 +24,7 @@ from maskwalk.samplers.table import SAMPLERS
 @SAMPLERS.register("threshold_drawn")
 @dataclass(frozen=True)
 class ThresholdDrawn(DrawFirst):
-    """Draw first: keeps drawn tokens of probability ≥ tau, else the likeliest (2505.22618)."""
+    """Draw first: keeps drawn tokens of probability ≥ tau, else the likeliest."""
 
     tau: float = 0.9
     sweep: ClassVar[tuple[dict[str, Any], ...]] = tuple({"tau": t} for t in (0.5, 0.7, 0.9, 0.99))

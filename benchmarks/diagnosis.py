@@ -1,0 +1,116 @@
+"""The figures of docs/diagnosis.md that no command prints: python benchmarks/diagnosis.py
+
+1. How much less noise the conditional means have than the paths they replace.
+2. What evenly spread sets lose on the two ST-ER graphs, next to the best plan.
+3. The search over all plans against the first-order programme and even spreading, order-2 laws.
+4. Coherence by replay of held-out walks and of training walks, next to the sampled one.
+"""
+
+import time
+from itertools import combinations
+
+import numpy as np
+import torch
+
+from maskwalk.decoding import decode
+from maskwalk.denoisers.table import build_denoiser
+from maskwalk.draws import Streams
+from maskwalk.experiment import Cell, build_law
+from maskwalk.likelihood import estimate
+from maskwalk.optimum import (
+    Entropies,
+    best_chain_sets,
+    best_sets,
+    chain_entropies,
+    listed_entropies,
+    plan_cost,
+    spread_sets,
+    triple_entropies,
+)
+from maskwalk.oracles import oracle_for
+from maskwalk.replay import replay
+from maskwalk.samplers import SAMPLERS
+from maskwalk.tasks import TASKS
+from maskwalk.training.zoo import TRAIN_SEED
+
+GRAPHS = {
+    "degree 7": ("st_er(nodes=500, p=0.0100683294)", "lazy(stay=0.125)"),
+    "tree": ("st_er(nodes=500, p=0.0)", "lazy(stay=0.5)"),
+}
+
+
+def noise(walks: int = 64) -> None:
+    """Dependence in nats, estimated both ways from the same walks."""
+    law = build_law(GRAPHS["degree 7"][0], 0, GRAPHS["degree 7"][1], 24)
+    for spec in ("dependence_bounded(budget=0.1)", "random(block=2)", "entropy(block=2)"):
+        found = replay(
+            SAMPLERS.build(spec), oracle_for(law), law.sample(walks, 0),
+            streams=Streams(0, walks), law=law,
+        )  # fmt: skip
+        said = []
+        for kind in ("dependence", "dependence_path"):
+            nats = found.split[kind].sum(1)
+            said.append(f"{float(nats.mean()):.4f} ± {float(nats.std()) / walks**0.5:.4f}")
+        print(f"{spec}: conditional means {said[0]}, paths {said[1]}")
+
+
+def spread(calls: tuple[int, ...] = (4, 3)) -> None:
+    """Evenly spread sets and the best plan, exactly."""
+    for name, (graph, walk) in GRAPHS.items():
+        law = build_law(graph, 0, walk, 24)
+        triples, joint = triple_entropies(law), chain_entropies(law)
+        for n in calls:
+            even = sum(plan_cost(joint, spread_sets(24, n)))
+            began = time.perf_counter()
+            best = best_chain_sets(triples, n).nats
+            took = time.perf_counter() - began
+            print(f"{name}, {n} calls: best plan {best:.2f} (in {took:.2f} s), even {even:.2f}")
+
+
+def second_order(seeds: tuple[int, ...] = (0, 1, 2), length: int = 8) -> None:
+    """Plans for order-2 laws of 4 nodes: search, first-order programme, even spreading."""
+    for rounds in (2, 3, 4):
+        found: dict[str, list[str]] = {"search": [], "programme": [], "even": []}
+        for seed in seeds:
+            law = build_law("st_er(nodes=4, p=0.3)", 0, f"markov(order=2, seed={seed})", length)
+            joint = listed_entropies(law)
+            plan = best_chain_sets(_triples(joint, length), rounds)
+            found["search"].append(f"{best_sets(joint, length, rounds).nats:.3f}")
+            found["programme"].append(f"{sum(plan_cost(joint, plan.sets)):.3f}")
+            found["even"].append(f"{sum(plan_cost(joint, spread_sets(length, rounds))):.3f}")
+        print(f"{rounds} rounds:", "; ".join(f"{k} {' / '.join(v)}" for k, v in found.items()))
+
+
+def memory(walks: int = 768) -> None:
+    """What a model has memorised: replay of walks it was trained on promises too much."""
+    cell = Cell.checked(denoiser="zoo:st_er_deg7", task="unconditional", sampler="guided_bisection")
+    law = build_law(cell.graph, cell.graph_seed, cell.walk, cell.length)
+    network = build_denoiser(cell.denoiser, law, "cpu")
+    sampler, said = SAMPLERS.build(cell.sampler), []
+    held = TASKS.build(cell.task, law=law, count=walks, seed=0).walks
+    for name, some in (("held-out", held), ("training", law.sample(walks, TRAIN_SEED))):
+        found = estimate([replay(sampler, network, some, streams=Streams(2, walks), law=law)])
+        said.append(f"{name} walks {found.coherence:.3f} ± {found.coherence_se:.3f}")
+    blank = torch.full((walks, law.length), network.mask_id)
+    made = decode(sampler, network, blank, streams=Streams(3, walks)).tokens
+    share = float(law.valid(made).all(1).double().mean())
+    said.append(f"sampled {share:.3f} ± {(share * (1 - share) / walks) ** 0.5:.3f}")
+    print("st_er_deg7, guided bisection:", ", ".join(said))
+
+
+def _triples(joint: Entropies, length: int) -> np.ndarray:
+    """H(X_i | X_a, X_b) of any law, at places shifted by one as in maskwalk.optimum.entropies."""
+    found = np.full((length + 2,) * 3, np.inf)
+    for a, i, b in combinations(range(-1, length + 1), 3):
+        ends = frozenset({a, b} - {-1, length})
+        if 0 <= i < length:
+            found[a + 1, i + 1, b + 1] = joint(ends | {i}) - joint(ends)
+    return found
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    noise()
+    spread()
+    second_order()
+    memory()

@@ -1,0 +1,76 @@
+"""From text to a canvas: what is given, what is masked, and how long the sequence is.
+
+    prompt      text in front; everything after it is masked
+    template    text with gaps: 'The {3} sat on the {5}.' fixes the words and masks 3 and 5 tokens
+
+`length` counts every token of the sequence: the ones the model wants around a text (BERT's [CLS]
+and [SEP]), the prompt, and the masked ones. Text is cut into tokens piece by piece, so what is
+fixed stays what was written, whatever is drawn beside it.
+"""
+
+import re
+from typing import Any
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from maskwalk.errors import MaskwalkError, whole
+
+NEW = 32  # masked tokens after a prompt where no length is given
+GAP = re.compile(r"\{(\d+)\}")
+
+
+def canvas(
+    model: Any,
+    *,
+    prompt: str = "",
+    template: str | None = None,
+    length: int | None = None,
+    count: int = 1,
+    chat: bool = False,
+) -> Int[Tensor, "count length"]:
+    """`count` equal rows to decode, with the mask where nothing is given.
+
+    `model` is a `LanguageModel`; `chat` wraps the prompt as the tokenizer's chat template says.
+    """
+    whole("count", count, 1)
+    if template is not None and (prompt or chat):
+        raise MaskwalkError("Give a prompt or a template, not both.")
+    text = _chat(model.tokenizer, prompt) if chat else prompt
+    middle = _pieces(model, text if template is None else template, template is not None)
+    around = len(model.begin) + len(model.end)
+    if length is None:
+        length = len(middle) + around + (NEW if template is None else 0)
+        length = min(length, model.longest or length)
+    room = whole("length", length, 1) - around - len(middle)
+    if room < 0 or (room == 0 and model.mask not in middle):
+        raise MaskwalkError(
+            f"What is given takes {around + len(middle)} tokens, so a length of {length} leaves "
+            "nothing to fill; take a longer one."
+        )
+    if model.longest is not None and length > model.longest:
+        raise MaskwalkError(
+            f"This model reads at most {model.longest} tokens, not {length}; take a shorter length."
+        )
+    row = [*model.begin, *middle, *[model.mask] * room, *model.end]
+    return torch.tensor([row] * count)
+
+
+def _pieces(model: Any, text: str, gaps: bool) -> list[int]:
+    parts = GAP.split(text) if gaps else [text]
+    tokens: list[int] = []
+    for i, part in enumerate(parts):
+        tokens += [model.mask] * int(part) if i % 2 else model.encode(part)
+    if gaps and model.mask not in tokens:
+        raise MaskwalkError(
+            f"The template {text!r} has no gap; write one as a number of tokens in braces: {{3}}."
+        )
+    return tokens
+
+
+def _chat(tokenizer: Any, prompt: str) -> str:
+    if not getattr(tokenizer, "chat_template", None):
+        raise MaskwalkError("This tokenizer has no chat template; leave chat out.")
+    message = [{"role": "user", "content": prompt}]
+    return str(tokenizer.apply_chat_template(message, tokenize=False, add_generation_prompt=True))

@@ -1,0 +1,167 @@
+"""Static figures of lines: a metric against a parameter, and the ledger's bars and rounds.
+
+One file for every axis and mode (coherence and calls side by side), and one for every group of a
+ledger: stacked bars of dependence and denoiser error, and the nats lost in each round.
+"""
+
+from collections.abc import Iterator
+from itertools import groupby
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
+
+from maskwalk.report.drawing import HIGH, STOPS, SYMBOLS, WIDE, grid, head
+from maskwalk.report.ledger import Group, Row
+from maskwalk.report.series import METRICS, Line, Series, series
+from maskwalk.report.study import Study, finite
+
+PARTS = {"dependence": ("#8a4fb0", ""), "denoiser": ("#2f8577", "////")}  # hatched: also in grey
+LEAST = 1e-3  # nats; what a round loses spans powers, and may be nothing
+ROOM = 1.8  # inches for labels beside the ends of lines
+LABEL = 6.5  # points; a label at the end of a line needs as much room
+
+
+def series_figures(study: Study) -> Iterator[tuple[str, Figure]]:
+    """(file stem, figure): every axis in every mode that has lines on it."""
+    for _, group in groupby(series(study), key=lambda s: (s.axis, s.title, s.task)):
+        both = list(group)
+        for mode, name in enumerate(study.modes):
+            shown = [s for s in both if any(line.mode == mode for line in s.lines)]
+            if shown:
+                figure, axes = grid(len(shown), 2, WIDE, 1.3 * HIGH, 0.6)
+                figure.set_figwidth(figure.get_figwidth() + ROOM)  # labels stand right of the last
+                for axis, one in zip(axes, shown):
+                    box = axis.get_position()
+                    share = (figure.get_figwidth() - ROOM) / figure.get_figwidth()
+                    step = axes.index(axis) * 0.9 / figure.get_figwidth()
+                    axis.set_position(
+                        (box.x0 * share + step, box.y0, box.width * share * 0.82, box.height)
+                    )
+                    _draw(axis, study, one, [line for line in one.lines if line.mode == mode])
+                first = shown[0]
+                head(figure, f"{first.title}, {first.task}: against {first.axis} ({name})")
+                words = f"{first.metric} {first.axis} {first.title} {first.task} {name}".lower()
+                yield "-".join("".join(c if c.isalnum() else " " for c in words).split()), figure
+
+
+def _draw(axis: Axes, study: Study, one: Series, lines: list[Line]) -> None:
+    look = {f.name: f for f in study.families}
+    low, high = one.values[0], one.values[-1]
+    for line in lines:
+        family = look[line.family]
+        if line.level:
+            axis.axhline(line.points[0].value, color=family.light, linewidth=1, linestyle=":")
+            continue
+        axis.errorbar(
+            [p.x or 0.0 for p in line.points], [p.value for p in line.points],
+            [p.se or 0.0 for p in line.points], color=family.light, linewidth=1, elinewidth=0.8,
+            marker=SYMBOLS[family.marker], markersize=6 if family.marker == "star" else 4,
+            markeredgecolor="white", markeredgewidth=0.3,
+        )  # fmt: skip
+    if one.logarithmic:
+        axis.set(xscale="log", xlim=(low / 1.3, high * 1.3))
+    axis.xaxis.set_major_locator(FixedLocator(one.values))
+    axis.xaxis.set_minor_locator(NullLocator())
+    axis.xaxis.set_major_formatter(ScalarFormatter())
+    if one.metric == "calls":
+        axis.set(yscale="log")
+        axis.yaxis.set_major_locator(FixedLocator(STOPS))
+        axis.yaxis.set_minor_locator(NullLocator())
+        axis.yaxis.set_major_formatter(ScalarFormatter())
+    else:
+        axis.set(ylim=(-0.03, 1.05))
+    axis.set(xlabel=one.axis, ylabel=METRICS.get(one.metric, one.metric))
+    for at, words in one.marks:
+        axis.axvline(at, color="#59616b", linewidth=0.9, linestyle="--", zorder=1)
+        axis.annotate(
+            words, (at, 1), (0, 2), xycoords=("data", "axes fraction"), ha="center",
+            textcoords="offset points", fontsize=LABEL,
+        )  # fmt: skip
+    _ends(axis, lines)
+
+
+def _ends(axis: Axes, lines: list[Line]) -> None:
+    """Labels beside the ends of lines: equal ends share one, close ones are pushed apart."""
+    high = axis.get_window_extent().height * 72 / axis.figure.dpi
+    merged: dict[int, list[str]] = {}
+    order = sorted(lines, key=lambda line: -line.points[-1].value)
+    for line in order:
+        up = axis.transData.transform((1, line.points[-1].value))[1]
+        at = (up - axis.get_window_extent().y0) * 72 / axis.figure.dpi
+        merged.setdefault(round(at), []).append(line.label)
+    kept: list[tuple[float, float, str]] = []  # the end, where its label stands, what it says
+    for at, names in merged.items():
+        tries = [at + step * 0.7 * LABEL for step in (0, 1, -1, 2, -2, 3)]
+        free = (y for y in tries if -4 <= y <= high + 4)
+        y = next((y for y in free if all(abs(y - k[1]) >= LABEL for k in kept)), None)
+        if y is not None:  # else it would have to stand far from its line
+            kept.append((at, y, names[0] + (f" +{len(names) - 1}" if len(names) > 1 else "")))
+    for at, y, words in kept:
+        axis.annotate(
+            words, (1, at / high), (5, y - at), xycoords="axes fraction", va="center",
+            textcoords="offset points", fontsize=LABEL, annotation_clip=False,
+        )  # fmt: skip
+
+
+def ledger_figure(study: Study, group: Group) -> Figure:
+    """Stacked bars of the two parts, least loss on top, and the loss of every round."""
+    order = sorted(range(len(group.rows)), key=lambda i: _loss(group.rows[i]))
+    high = max(0.17 * len(order), HIGH)
+    figure = Figure(figsize=(8.6, high + 1.1))
+    bottom, tall = 0.5 / (high + 1.1), high / (high + 1.1)
+    bars = figure.add_axes((0.19, bottom, 0.33, tall))
+    rounds = figure.add_axes((0.6, bottom, 0.37, tall))
+    look = {f.name: f for f in study.families}
+    for y, i in enumerate(order):
+        row, sampler = group.rows[i], study.samplers[group.samplers[i]]
+        start = _stack(bars, row, y)
+        bound = "≤ " if row.get("kl_kind") == "upper" else ""
+        total = _loss(row)
+        said = "∞" if total == float("inf") else f"{bound}{total:.2f}"
+        bars.annotate(said, (start, y), (3, 0), textcoords="offset points", va="center", fontsize=6)
+        nats = [max(_lost(part), LEAST) for part in row["rounds"]]
+        family = look[sampler.family]
+        rounds.plot(
+            range(1, len(nats) + 1), nats, color=family.light, linewidth=0.9,
+            marker=SYMBOLS[family.marker], markersize=3, markeredgewidth=0,
+        )  # fmt: skip
+    names = [study.samplers[group.samplers[i]].label for i in order]
+    bars.set_yticks(range(len(order)), names, fontsize=LABEL)
+    bars.set(ylim=(len(order) - 0.4, -0.6), xlabel="nats a walk")
+    bars.margins(x=0.16)
+    bars.grid(visible=False, axis="y")
+    rounds.set(xlabel="round", ylabel="nats lost in the round", yscale="log", ylim=(LEAST, None))
+    if group.split:
+        handles = [Patch(color=c, label=n) for n, (c, _) in PARTS.items()]
+        bars.legend(handles=handles, loc="upper right", frameon=False, fontsize=LABEL)
+    head(figure, f"where nats are lost: {group.title}")
+    return figure
+
+
+def _stack(bars: Axes, row: Row, y: int) -> float:
+    """Draws the parts of a row and returns where they end."""
+    parts = {name: finite(row.get(name)) for name in PARTS}
+    if parts["dependence"] is None:
+        whole = finite(row.get("kl")) or finite(row.get("nll")) or 0.0
+        bars.barh(y, whole, 0.7, color="#6b7280")
+        return whole
+    start = 0.0
+    for name, (colour, hatch) in PARTS.items():
+        width = parts[name] or 0.0
+        bars.barh(y, width, 0.7, start, color=colour, hatch=hatch, edgecolor="white", linewidth=0)
+        start += width
+    return start
+
+
+def _loss(row: Row) -> float:
+    if row.get("kl_infinite"):
+        return float("inf")
+    known = [finite(row.get(name)) for name in ("kl", "nll")]
+    return next((v for v in known if v is not None), 0.0)
+
+
+def _lost(part: Row) -> float:
+    parts = [finite(part.get(name)) for name in PARTS]
+    return sum(p or 0.0 for p in parts) if parts[0] is not None else finite(part.get("nll")) or 0.0

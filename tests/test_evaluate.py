@@ -1,0 +1,311 @@
+"""`maskwalk evaluate`: the statistics against what is known, the pairing, the verdict."""
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+import maskwalk
+from maskwalk.canvas import UnmaskingPolicy
+from maskwalk.cli import main
+from maskwalk.errors import MaskwalkError
+from maskwalk.evaluation import cache, crew, pairing, suite, verdict
+from maskwalk.evaluation.outcomes import Outcome, outcome
+from maskwalk.evaluation.policy import candidate
+from maskwalk.evaluation.run import evaluate
+from maskwalk.samplers import SAMPLERS, Bisection, Entropy
+
+SPECS = ("random(block=24)", "random(block=4)", "bisection", "left_to_right")
+SMALL = (
+    suite.Scene("tree", "st_er_p0", "endpoints", False, 16, SPECS, 4),
+    suite.Scene("degree 7", "st_er_deg7", "unconditional", False, 16, SPECS, 4),
+)
+
+
+# ---- the statistics ------------------------------------------------------------------------------
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(2, 48), st.integers(0, 20)), min_size=1, max_size=8, unique=True
+    ),
+    st.integers(2, 52),
+)
+def test_the_front_is_the_best_mixture(points: list[tuple[int, int]], at: int) -> None:
+    """Against a linear program: the largest coherence with at most so many calls."""
+    calls = np.array([c / 2 for c, _ in points])
+    quality = np.array([q / 20 for _, q in points])
+    weights = pairing.best_mixture(calls, quality, at / 2)
+    best = linprog(
+        -quality, A_ub=[calls], b_ub=[at / 2], A_eq=[np.ones(len(calls))], b_eq=[1], bounds=(0, 1)
+    )
+    if weights is None:
+        assert best.status == 2  # infeasible
+        return
+    assert weights.sum() == pytest.approx(1) and (weights >= 0).all()
+    assert weights @ calls <= at / 2 + 1e-9
+    assert weights @ quality == pytest.approx(-best.fun, abs=1e-9)
+    one = pairing.best_mixture(calls, quality, at / 2, single=True)
+    assert one is not None and quality[one.argmax()] == quality[calls <= at / 2].max()
+    fewest = pairing.fewest_calls(calls, quality, float(weights @ quality))
+    assert fewest is not None and fewest <= weights @ calls + 1e-9
+
+
+def test_the_front_of_four_points() -> None:
+    """(1, 0), (5, 1) and what lies under the line between them; (22, 1) is no better."""
+    calls, quality = np.array([1.0, 3.0, 5.0, 22.0]), np.array([0.0, 0.4, 1.0, 1.0])
+    assert pairing.front(calls, quality) == [0, 2]
+    assert pairing.fewest_calls(calls, quality, 0.5) == 3.0
+    assert pairing.fewest_calls(calls, quality, 1.0) == 5.0
+
+
+def test_the_interval_is_bonett_and_prices() -> None:
+    """3 won, 9 lost, 88 tied: (3+1)/102 and (9+1)/102, worked out by hand."""
+    each = np.array([1.0] * 3 + [-1.0] * 9 + [0.0] * 88)
+    found = pairing.difference(each)
+    won, lost = 4 / 102, 10 / 102
+    error = ((won + lost - (won - lost) ** 2) / 102) ** 0.5
+    assert found.value == -0.06
+    assert found.low == pytest.approx(won - lost - 1.959964 * error, abs=1e-6)
+    assert found.high == pytest.approx(won - lost + 1.959964 * error, abs=1e-6)
+    ties = pairing.difference(np.zeros(64))
+    assert ties.p == 1.0 and ties.low < -0.02 and ties.high > 0.02
+
+
+def test_holm() -> None:
+    assert pairing.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+
+
+def made(calls: float, coherent: np.ndarray) -> Outcome:
+    return Outcome({"sampler": "s", "key": ""}, coherent, np.full(len(coherent), calls))
+
+
+def test_equals_are_not_told_apart_and_the_better_one_is() -> None:
+    """Twenty equal baselines: chosen on the same prompts the best of them would win by .1."""
+    rng = np.random.Generator(np.random.Philox(1))
+    differences, alarms = [], 0
+    for _ in range(400):
+        prompts = rng.random(64)
+        draw = lambda p=prompts: (0.5 * rng.random(64) + 0.5 * p < 0.5).astype(float)  # noqa: E731
+        baselines = [made(8.0, draw()) for _ in range(20)]
+        met = pairing.opponents(baselines, 8.0)
+        assert met is not None
+        found = pairing.difference(draw() - met)
+        differences.append(found.value)
+        alarms += found.p < 0.05
+    assert abs(np.mean(differences)) < 0.02
+    assert alarms <= 34  # 24 expected (docstring of pairing); with four folds it is 40
+    better = pairing.difference((rng.random(64) < 0.9) - met)
+    assert better.p < 1e-3 and better.low > 0
+
+
+def test_positions() -> None:
+    scene = SMALL[0]
+    ones, none = np.ones(64), np.zeros(64)
+    half = np.arange(64) % 2.0
+    baselines = [made(1.0, none), made(5.0, half)]
+    cases = {
+        "beyond": made(5.0, ones),
+        "inside": made(5.0, none),
+        "on": made(5.0, half),
+        "void": made(1.0, none),
+    }
+    judged = verdict.judge([verdict.compare(scene, k, v, baselines) for k, v in cases.items()])
+    assert {c.setting: c.position for c in judged} == {k: k for k in cases}
+    slow = verdict.judge(
+        [verdict.compare(scene, "slow", made(22.0, ones), [*baselines, made(5.0, ones)])]
+    )[0]
+    assert slow.position == "inside" and slow.dearer and slow.same == 5.0
+    cheap = verdict.judge([verdict.compare(scene, "cheap", made(0.5, ones), baselines)])[0]
+    assert cheap.front is None and cheap.best is None and cheap.position == "on"
+    said = verdict.sentence("mine", judged[:1])
+    assert "beyond the baselines' front on tree" in said and "0.50 more often" in said
+    assert "22 calls where 5 do" in verdict.sentence("mine", [slow])
+
+
+# ---- the pairing ---------------------------------------------------------------------------------
+
+
+def test_outcomes_are_the_records_own_and_the_same_in_another_process() -> None:
+    cells = [SMALL[0].cell("random(block=4)"), SMALL[0].cell("entropy(block=4)")]
+    here = [outcome(cell) for cell in cells]
+    for one in here:
+        assert one.coherent.mean() == one.record["metrics"]["coherence"]["value"]
+        assert one.calls.mean() == one.record["metrics"]["calls"]["value"]
+    assert 0 < here[0].coherent.mean() < 1
+    with crew.Crew(cells, 1) as team:
+        there = {one.record["key"]: one for one in team}
+    for cell, one in zip(cells, here):
+        assert (there[cell.key].coherent == one.coherent).all()
+        assert (there[cell.key].calls == one.calls).all()
+
+
+def test_several_samples_of_a_prompt_are_one_cluster() -> None:
+    found = outcome(replace(SMALL[0].cell("random(block=4)"), per_prompt=2))
+    assert found.coherent.shape == (16,) and set(found.coherent) <= {0.0, 0.5, 1.0}
+    assert 0.5 in found.coherent
+    assert found.coherent.mean() == found.record["metrics"]["coherence"]["value"]
+
+
+def test_a_baseline_is_exactly_on_the_front_with_itself(tmp_path: Path) -> None:
+    """The same prompts and the same streams: every difference is zero, not merely small."""
+    found = evaluate("bisection(order=1)", SMALL, out=tmp_path, workers=0, progress=False)
+    for c in found.comparisons:
+        assert c.coherence == 1.0 and c.calls == 5.0
+        assert c.front is not None and c.front.value == 0.0
+        assert c.best is not None and c.best.sampler == "bisection(order=1)"
+        assert c.position == "on" and c.same == 5.0
+        assert c.loss is not None and c.loss["dependence"] == pytest.approx(0, abs=1e-9)
+    assert set(found.standing.values()) == {"on"}
+
+
+def test_baselines_are_run_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = evaluate("bisection()", SMALL[:1], out=tmp_path, workers=0, progress=False)
+
+    def never(cell: object) -> Outcome:
+        raise AssertionError("a baseline was run again")
+
+    monkeypatch.setattr(crew, "outcome", never)
+    file = next(tmp_path.glob("baselines-*.jsonl"))
+    file.write_bytes(file.read_bytes() + b'{"key": "half a li')
+    again = evaluate(Bisection(), SMALL[:1], out=tmp_path, workers=0, progress=False)
+    assert again.comparisons[0].front == first.comparisons[0].front
+    monkeypatch.setattr(cache, "code_hash", lambda: "other code")
+    with pytest.raises(AssertionError, match="run again"):
+        evaluate(Bisection(), SMALL[:1], out=tmp_path, workers=0, progress=False)
+
+
+def test_the_suites_are_sound() -> None:
+    for name in suite.SUITES:
+        for scene in suite.scenes(name):
+            cells = [scene.cell(spec) for spec in scene.baselines]  # every spec is checked
+            assert len({cell.key for cell in cells}) == len(cells)
+            assert len({(c.task, c.seed, c.count, c.graph) for c in cells}) == 1
+            assert scene.count % pairing.FOLDS == 0 and "random(block=24)" in scene.baselines
+    with pytest.raises(MaskwalkError, match="Did you mean 'quick'"):
+        suite.scenes("quik")
+
+
+# ---- what is handed over, and what comes out -----------------------------------------------------
+
+
+class Stuck(UnmaskingPolicy):
+    """Reveals nothing."""
+
+    def choose(self, view, state, rng):
+        return torch.zeros_like(view.masked), state
+
+
+class Backwards(UnmaskingPolicy):
+    """Ranks backwards."""
+
+    ranks_by = "entropy"
+
+    def choose(self, view, state, rng):
+        return view.lowest(-view.score("entropy"), 1), state
+
+
+def test_a_broken_contract_ends_it(tmp_path: Path) -> None:
+    found = maskwalk.evaluate(Stuck, SMALL, out=tmp_path, workers=0, progress=False)
+    assert not found.kept and found.comparisons == () and "terminates" in found.contract["Stuck"]
+    assert "at least one masked position" in str(found) and "mend that first" in found.verdict
+    anyway = evaluate(Backwards(), SMALL[:1], anyway=True, out=tmp_path, workers=0, progress=False)
+    assert set(anyway.contract["Backwards"]) == {"ranks_as_stated"}
+    assert anyway.comparisons[0].calls == 22.0 and "do not trust" in anyway.verdict
+    with pytest.raises(MaskwalkError, match=r"Stuck failed|did not in round"):
+        evaluate(Stuck, SMALL[:1], anyway=True, out=tmp_path, workers=0, progress=False)
+
+
+def test_what_can_be_handed_over(tmp_path: Path) -> None:
+    assert list(candidate(Entropy).settings) == [
+        str(f"block={b['block']!r}") for b in Entropy.sweep
+    ]
+    assert candidate("entropy").settings.keys() == candidate(Entropy).settings.keys()
+    assert list(candidate("entropy(block=2)").settings) == ["entropy(block=2)"]
+    assert len(candidate("blocks").settings) == len(SAMPLERS["blocks"].sweep)
+    two = tmp_path / "two.py"
+    two.write_text(
+        "from maskwalk.canvas import UnmaskingPolicy\nfrom maskwalk.samplers import Entropy\n"
+        "class A(UnmaskingPolicy):\n    def choose(self, view, state, rng):\n"
+        "        return view.random(1), state\n"
+        "class B(A):\n    sweep = ({'missing': 1},)\nclass C(UnmaskingPolicy):\n    pass\n"
+    )
+    assert list(candidate(f"{two}:A").settings) == ["A"]
+    for handed, says in (
+        (str(two), "A, B, C"),
+        (f"{two}:D", "Unknown sampler"),
+        (f"{two}:Entropy", "Unknown sampler"),
+        (f"{two}:B", "missing"),
+        (f"{two}:C", "choose"),
+        (f"{tmp_path}/none.py:A", "none.py"),
+        ("entropi", "Did you mean 'entropy'"),
+        ("entropy(blok=2)", "blok"),
+    ):
+        with pytest.raises(MaskwalkError, match=says):
+            candidate(handed)
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setitem(suite.SUITES, "quick", SMALL)
+    monkeypatch.setenv("MASKWALK_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def run(*words: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["maskwalk", *words])
+        try:
+            main()
+            code = 0
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+def test_the_command(cli, tmp_path: Path) -> None:
+    """A whole sweep for a person: 80 columns, every part there, the records good for a report."""
+    code, out, err = cli(
+        "evaluate", "optimal_random", "--workers", "0", "--out", str(tmp_path / "o")
+    )
+    assert code == 0, err
+    assert all(len(line) <= 80 for line in out.splitlines()), out
+    flat = " ".join(out.split())
+    assert "Contract: kept (3 settings)" in out and "tree · endpoints · oracle" in out
+    assert "Verdict: optimal_random is, with the oracle" in flat and "dependence" in out
+    assert (tmp_path / "o" / "evaluation.json").exists()
+    code, out, _ = cli("report", str(tmp_path / "o"), "--format", "html")
+    assert code == 0 and (tmp_path / "o" / "report.html").stat().st_size > 1000
+
+
+def test_the_command_for_machines_and_mistakes(cli, tmp_path: Path) -> None:
+    code, out, _ = cli("evaluate", "low_confidence(steps=4)", "--json", "--workers", "0")
+    found = json.loads(out)
+    assert code == 0 and found["contract"] == {"kept": True, "broken": {}}
+    scene = found["scenes"][0]
+    assert [b["sampler"] for b in scene["baselines"] if b["on_front"]][-1] == "bisection(order=1)"
+    mine = scene["policy"][0]
+    assert mine["loss"] is None and mine["position"] in ("beyond", "on", "inside", "void")
+    low, high = (mine["front_difference"][k] for k in ("low", "high"))
+    assert low < mine["front_difference"]["value"] < high
+    assert list((tmp_path / "cache").glob("baselines-*.jsonl"))
+    mutant = tmp_path / "mutant.py"
+    mutant.write_text(
+        "from maskwalk.canvas import UnmaskingPolicy\n"
+        "class Greedy(UnmaskingPolicy):\n    ranks_by = 'entropy'\n"
+        "    def choose(self, view, state, rng):\n"
+        "        return view.lowest(-view.score('entropy'), 1), state\n"
+    )
+    code, out, _ = cli("evaluate", f"{mutant}:Greedy")
+    assert code == 1 and "ranks_as_stated" in out and "lowest entropy first" in out
+    for words in (["entropi"], ["entropy", "--suite", "slow"], ["entropy", "--workers", "-1"]):
+        code, _, err = cli("evaluate", *words)
+        assert code == 2 and "Traceback" not in err

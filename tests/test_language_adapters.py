@@ -1,0 +1,337 @@
+"""Masked and autoregressive models behind the Denoiser protocol, and the contract over each."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import maskwalk.language.masked as masked_module
+from maskwalk.contract import CHECKS, Stand
+from maskwalk.decoding import decode
+from maskwalk.denoisers.protocol import Denoiser
+from maskwalk.denoisers.weights import DDiTConfig, layout
+from maskwalk.draws import Streams
+from maskwalk.errors import MaskwalkError
+from maskwalk.language import MDLM, Causal, Masked, StopAt
+from maskwalk.samplers import SAMPLERS
+from maskwalk.specs import Spec
+from tests.test_contract import Kept
+
+transformers = pytest.importorskip("transformers")
+
+VOCAB, LENGTH = 4, 4  # three clean tokens and the mask
+SHAPE = {"hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1}
+SHAPE |= {"intermediate_size": 16, "max_position_embeddings": 32}
+
+
+def network(family: str, scale: float = 1.0, **changes: Any) -> nn.Module:
+    """A tiny network of a family of transformers; scale 0 makes all its logits equal."""
+    shape: dict[str, Any] = {"vocab_size": VOCAB, **SHAPE} | changes
+    if family == "ModernBertForMaskedLM":
+        shape |= {f"{n}_token_id": None for n in ("pad", "bos", "eos", "cls", "sep")}
+    elif family == "GPT2LMHeadModel":
+        shape = {"vocab_size": VOCAB - 1, "n_embd": 8, "n_layer": 2, "n_head": 2} | changes
+    elif family.endswith("ForCausalLM"):
+        shape |= {"num_key_value_heads": 2}
+    stem = family.replace("ForMaskedLM", "").replace("ForCausalLM", "").replace("LMHeadModel", "")
+    with torch.random.fork_rng(devices=[]):
+        model = getattr(transformers, family)(getattr(transformers, f"{stem}Config")(**shape))
+    generator = torch.Generator().manual_seed(len(family))
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.copy_(scale * torch.randn(weight.shape, generator=generator))
+    return model.eval()
+
+
+def bert(scale: float = 1.0, rows: int = 256) -> Denoiser:
+    return Masked(network("BertForMaskedLM", scale), mask_id=3, rows=rows)
+
+
+def modernbert(scale: float = 1.0, rows: int = 256) -> Denoiser:
+    return Masked(network("ModernBertForMaskedLM", scale), mask_id=3, rows=rows)
+
+
+def llada(scale: float = 1.0, rows: int = 256) -> Denoiser:
+    return Masked(network("LlamaForCausalLM", scale, is_causal=False), mask_id=3, rows=rows)
+
+
+def dream(scale: float = 1.0, rows: int = 256) -> Denoiser:
+    model = network("Qwen2ForCausalLM", scale, is_causal=False)
+    return Masked(model, mask_id=3, shifted=True, rows=rows)
+
+
+def own(scale: float = 1.0, rows: int = 256) -> Denoiser:
+    """A function: a bigram table read from both neighbours."""
+    table = scale * torch.randn(2, VOCAB, VOCAB, generator=torch.Generator().manual_seed(5))
+
+    def function(tokens: Tensor) -> Tensor:
+        return table[0][tokens.roll(1, 1)] + table[1][tokens.roll(-1, 1)]
+
+    return Masked(function, mask_id=3, vocab_size=VOCAB, rows=rows)
+
+
+def mdlm(scale: float = 1.0, rows: int = 256) -> Denoiser:
+    config = DDiTConfig(vocab_size=3, length=4, hidden=16, cond=4, blocks=1, heads=2)
+    flat = layout(config).initial([0])[0]
+    noise = torch.randn(flat.shape, generator=torch.Generator().manual_seed(0))
+    return MDLM(config, flat + 0.4 * scale * noise, rows=rows)
+
+
+def causal(scale: float = 1.0, rows: int = 256) -> Denoiser:
+    return Causal(network("GPT2LMHeadModel", scale), begin=0, rows=rows)
+
+
+ADAPTERS: dict[str, Callable[..., Denoiser]] = {
+    f.__name__: f for f in (mdlm, bert, modernbert, llada, dream, own)
+}
+
+
+@cache
+def stand(name: str, rows: int = 256) -> Stand:
+    make = (ADAPTERS | {"causal": causal})[name]
+    return Kept(make(rows=rows), make(0.0, rows), LENGTH, samples=2000)
+
+
+@pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize("name", [*ADAPTERS, "causal"])
+def test_the_contract_holds_on_every_adapter(name: str, check: str) -> None:
+    spec = "left_to_right" if name == "causal" else "entropy(block=2)"
+    CHECKS[check](SAMPLERS.build(spec), stand(name))
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+def test_every_sampler_runs_on_every_adapter(name: str) -> None:
+    for sampler in SAMPLERS:
+        rule = SAMPLERS.build(Spec(sampler, (), SAMPLERS[sampler].sweep[0]))
+        CHECKS["terminates"](rule, stand(name, 64))
+
+
+# Each reads the float32 marginals in another way.
+READERS = ("margin", "blocks", "klass", "pc", "p2", "remdm", "speculative", "corrected")
+
+
+@pytest.mark.parametrize("sampler", [*READERS, "dependence_bounded", "threshold_drawn"])
+def test_samplers_are_the_same_in_any_batch_on_text(sampler: str) -> None:
+    rule = SAMPLERS.build(Spec(sampler, (), SAMPLERS[sampler].sweep[0]))
+    CHECKS["batch_free"](rule, stand("own", 64))
+
+
+def some_tokens(batch: int = 5, length: int = 6, mask: int = 3) -> Tensor:
+    generator = torch.Generator().manual_seed(2)
+    tokens = torch.randint(0, 3, (batch, length), generator=generator)
+    tokens[torch.rand(tokens.shape, generator=generator) < 0.6] = mask
+    return tokens
+
+
+@pytest.mark.parametrize(
+    "family", ["BertForMaskedLM", "ModernBertForMaskedLM", "RobertaForMaskedLM"]
+)
+def test_a_masked_model_gives_its_own_logits_where_asked(family: str) -> None:
+    model, tokens = network(family), some_tokens()
+    denoiser = Masked(model, mask_id=3)
+    assert denoiser._map is not None  # the saving applies
+    with torch.no_grad():
+        logits = model(tokens).logits[tokens == 3]
+    logits[:, 3] = -torch.inf
+    expected = torch.log_softmax(logits, -1)
+    found = denoiser(tokens)
+    assert found.dtype == torch.float32 and expected[:, :3].std() > 0.1
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+    at = (tokens == 3) & (torch.arange(6) % 3 == 0)
+    assert torch.equal(denoiser(tokens, at), found[at[tokens == 3]])
+    assert not model.training and not model.get_output_embeddings()._forward_pre_hooks
+
+
+def test_without_the_saving_the_answers_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, tokens = network("BertForMaskedLM"), some_tokens()
+    fast = Masked(model, mask_id=3, rows=2)(tokens)
+    monkeypatch.setattr(masked_module, "last_map", lambda *_: None)
+    slow = Masked(model, mask_id=3, rows=2)
+    assert slow._map is None
+    torch.testing.assert_close(slow(tokens), fast, rtol=1e-4, atol=1e-5)
+
+
+class Capped(nn.Module):
+    """A model that squashes the logits after its last map, as some do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = network("BertForMaskedLM")
+        self.config = self.inner.config
+
+    def get_output_embeddings(self) -> nn.Module:
+        return self.inner.get_output_embeddings()
+
+    def get_input_embeddings(self) -> nn.Module:
+        return self.inner.get_input_embeddings()
+
+    def forward(self, tokens: Tensor) -> Any:
+        found = self.inner(tokens)
+        found.logits = 2 * torch.tanh(found.logits / 2)
+        return found
+
+
+def test_what_follows_the_last_map_is_not_lost() -> None:
+    model, tokens = Capped(), some_tokens()
+    denoiser = Masked(model, mask_id=3)
+    assert denoiser._map is None
+    with torch.no_grad():
+        logits = model(tokens).logits[tokens == 3]
+    logits[:, 3] = -torch.inf
+    torch.testing.assert_close(denoiser(tokens), torch.log_softmax(logits, -1))
+
+
+def test_shifted_logits_are_read_one_place_before() -> None:
+    """A toy whose logits at i speak of i + 1 is the toy whose logits speak of i."""
+    table = torch.randn(VOCAB, VOCAB, generator=torch.Generator().manual_seed(4))
+
+    def straight(tokens: Tensor) -> Tensor:
+        return table[tokens.roll(-1, 1)] + torch.arange(tokens.shape[1])[:, None]
+
+    def ahead(tokens: Tensor) -> Tensor:
+        logits = straight(tokens)
+        return torch.cat([logits[:, 1:], logits[:, :1]], 1)
+
+    tokens = some_tokens()
+    tokens[:, 0] = 1  # the first position has no place before it
+    one = Masked(straight, mask_id=3, vocab_size=VOCAB)
+    two = Masked(ahead, mask_id=3, vocab_size=VOCAB, shifted=True)
+    assert torch.equal(one(tokens), two(tokens))
+    wrong = Masked(ahead, mask_id=3, vocab_size=VOCAB)
+    assert not torch.equal(one(tokens), wrong(tokens))
+    # There it reads its own logits, as the public code does.
+    first = torch.full((1, 6), 3)
+    at = torch.arange(6)[None] == 0
+    assert torch.equal(two(first, at), wrong(first, at))
+
+
+def test_shifted_models_of_transformers() -> None:
+    model, tokens = network("Qwen2ForCausalLM", is_causal=False), some_tokens()
+    denoiser = Masked(model, mask_id=3, shifted=True, rows=2)
+    assert denoiser._map is not None
+    with torch.no_grad():
+        logits = model(tokens).logits
+    logits = torch.cat([logits[:, :1], logits[:, :-1]], 1)[tokens == 3]
+    logits[:, 3] = -torch.inf
+    torch.testing.assert_close(
+        denoiser(tokens), torch.log_softmax(logits, -1), rtol=1e-4, atol=1e-4
+    )
+
+
+def test_forbidden_tokens_have_probability_zero() -> None:
+    denoiser = Masked(network("BertForMaskedLM"), mask_id=3, never=[0, 7])
+    answer = denoiser(torch.full((1, 4), 3))
+    assert denoiser.never == (0, 3) and bool((answer[:, [0, 3]] == -torch.inf).all())
+    torch.testing.assert_close(answer.exp().sum(1), torch.ones(4))
+    with pytest.raises(MaskwalkError, match="leaves nothing to draw"):
+        Masked(network("BertForMaskedLM"), mask_id=3, never=[0, 1, 2])
+
+
+@pytest.mark.parametrize("family", ["GPT2LMHeadModel", "LlamaForCausalLM"])
+@pytest.mark.parametrize("rows", [1, 3])
+def test_the_cache_changes_the_work_and_not_the_text(family: str, rows: int) -> None:
+    model, read = network(family), []
+    embedding = model.get_input_embeddings()
+    hook = embedding.register_forward_hook(lambda _, given, __: read.append(given[0].shape[1]))
+    vocab = model.config.vocab_size
+    tokens = torch.full((5, 9), vocab)
+    tokens[:2, :3] = torch.tensor([1, 0, 2])  # prompts, and a token fixed further on
+    tokens[3, 4] = 1
+    found, most = [], []
+    for cache_on in (True, False):
+        denoiser = Causal(model, begin=0, cache=cache_on, rows=rows)
+        read.clear()
+        rule = StopAt(SAMPLERS.build("left_to_right"), 2)  # rows leave at different times
+        found.append(decode(rule, denoiser, tokens, streams=Streams(4, 5)))
+        most.append(max(read))
+    hook.remove()
+    assert torch.equal(found[0].tokens, found[1].tokens)
+    assert torch.equal(found[0].calls, found[1].calls) and len(found[0].calls.unique()) > 1
+    assert most[0] <= 4 and most[1] >= 8  # it reads a prompt once, then what is new
+
+
+def test_a_causal_model_answers_with_its_next_token_logits() -> None:
+    model = network("GPT2LMHeadModel")
+    denoiser = Causal(model, begin=0)
+    tokens = torch.tensor([[1, 2, 3, 3], [3, 3, 3, 1]])
+    at = torch.tensor([[0, 0, 1, 0], [1, 0, 0, 0]]).bool()
+    with torch.no_grad():
+        expected = [model(torch.tensor([text])).logits[0, -1] for text in ([0, 1, 2], [0])]
+    for _ in range(2):  # the second time everything is in the cache
+        torch.testing.assert_close(
+            denoiser(tokens, at), torch.log_softmax(torch.stack(expected), -1), rtol=1e-4, atol=1e-5
+        )
+    denoiser.forget()
+    assert not denoiser._seen
+
+
+def test_questions_a_causal_model_cannot_answer() -> None:
+    denoiser = Causal(network("GPT2LMHeadModel"), begin=0)
+    blank = torch.full((2, 4), denoiser.mask_id)
+    for sampler in ("entropy", "random", "bisection", "speculative"):
+        with pytest.raises(MaskwalkError, match="left_to_right"):
+            decode(SAMPLERS.build(sampler), denoiser, blank, streams=Streams(0, 2))
+    with pytest.raises(MaskwalkError, match="needs a token to begin with"):
+        bare = Causal(network("GPT2LMHeadModel"))
+        decode(SAMPLERS.build("left_to_right"), bare, blank, streams=Streams(0, 2))
+
+
+def test_stopping_saves_calls_and_changes_nothing_before_the_end() -> None:
+    """With every sampler that keeps what it reveals."""
+    denoiser, blank = own(), torch.full((40, 10), 3)
+    for name in SAMPLERS:
+        rule = SAMPLERS.build(Spec(name, (), SAMPLERS[name].sweep[0]))
+        if rule.remasks:
+            with pytest.raises(MaskwalkError, match="takes revealed tokens back"):
+                StopAt(rule, 2)
+            continue
+        full = decode(rule, denoiser, blank, streams=Streams(0, 40))
+        short = decode(StopAt(rule, 2), denoiser, blank, streams=Streams(0, 40))
+        assert not bool((short.tokens == 3).any()), name
+        assert int(short.calls.sum()) <= int(full.calls.sum()), name
+    rule = SAMPLERS.build("left_to_right")
+    full = decode(rule, denoiser, blank, streams=Streams(0, 40))
+    short = decode(StopAt(rule, 2), denoiser, blank, streams=Streams(0, 40))
+    first = (short.tokens == 2).cumsum(1) == 0
+    assert torch.equal(full.tokens[first], short.tokens[first])
+    ended = ~first[:, -1]
+    assert bool(ended.any()) and bool((short.tokens[~first] == 2).all())
+    assert torch.equal(short.calls, first.sum(1) + ended.long())
+    # A token that was given is no end.
+    given = blank.clone()
+    given[:, 0] = 2
+    assert int(decode(StopAt(rule, 2), denoiser, given, streams=Streams(0, 40)).calls.min()) > 0
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: Masked(network("BertForMaskedLM"), mask_id=4), r"mask 4 is not a token .* 0\.\.3"),
+        (lambda: Masked(lambda tokens: tokens, mask_id=3), "vocab_size="),
+        (lambda: Masked(lambda t: t, mask_id=3, vocab_size=4)(torch.full((1, 2), 3)), "logits"),
+        (
+            lambda: Masked(lambda t: torch.zeros(*t.shape, 3), mask_id=3, vocab_size=4)(
+                torch.full((1, 2), 3)
+            ),
+            "logits for 3 tokens, and 4 were promised",
+        ),
+        (
+            lambda: Masked(lambda t: torch.full((*t.shape, 4), torch.nan), mask_id=3, vocab_size=4)(
+                torch.full((1, 2), 3)
+            ),
+            "not finite",
+        ),
+        (
+            lambda: Masked(network("BertForMaskedLM"), mask_id=3)(
+                torch.full((1, 2), 3, device="meta"), torch.ones(1, 2).bool()
+            ),
+            "on meta and the model on cpu",
+        ),
+    ],
+)
+def test_mistakes_are_sentences(make: Callable[[], Any], says: str) -> None:
+    with pytest.raises(MaskwalkError, match=says):
+        make()

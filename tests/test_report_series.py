@@ -1,0 +1,283 @@
+"""The report's lines against a parameter, and what a reproduction adds to records."""
+
+import csv
+import io
+import json
+import re
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from maskwalk.report import write_report
+from maskwalk.report.flips import ranking_flips
+from maskwalk.report.labels import families, line, numbers, read, samplers
+from maskwalk.report.modes import against_paper, compared, modes_told
+from maskwalk.report.page import MOST_TRACED, page, page_data, traced_panels
+from maskwalk.report.series import series, swept
+from maskwalk.report.study import arrange, published
+from maskwalk.report.tables import long_csv, tables, to_csv, to_latex, to_markdown
+from tests import fake_records
+from tests.fake_records import SOME, distant, reproduction, small, with_coherence
+
+# ------------------------------------------------------------------------------- names
+
+
+def test_nested_samplers_have_readable_names():
+    specs = [
+        "blocks(size=8, inner=confidence(block=1))",
+        "blocks(size=4, inner=confidence(block=2))",
+        "corrected(inner=guided_bisection(order=1, score='entropy'), floor=0.05, passes=1)",
+        "corrected(inner=random(block=8), floor=0.05, passes=1)",
+        "corrected(inner=random(block=8), floor=0.05, passes=2)",
+    ]
+    made = {s.spec: s for s in samplers(specs)}
+    assert [made[spec].label for spec in specs] == [
+        "blocks size 8 confidence",
+        "blocks size 4 (confidence ×2)",
+        "corrected (guided bisection) passes 1",
+        "corrected (random ×8) passes 1",
+        "corrected (random ×8) passes 2",
+    ]
+    assert not any("Spec(" in word for s in made.values() for word in (s.label, s.short, s.line))
+    assert made[specs[0]].line == made[specs[1]].line == "blocks(size=*, inner=confidence(block=*))"
+    assert made[specs[2]].line != made[specs[3]].line == made[specs[4]].line
+    assert numbers(read(specs[3])) == {"inner.block": 8, "floor": 0.05, "passes": 1}
+    assert line(read(specs[3]), {"inner.block"}) == (
+        "corrected(inner=random(block=*), floor=0.05, passes=1)"
+    )
+
+
+def test_plans_are_named_by_their_rounds_and_equal_names_by_their_spec():
+    specs = ["planned(turns=(0, 1, 2, 1))", "optimal_random(sizes=(2, 2))"]
+    assert {s.label for s in samplers(specs)} == {"planned in 3", "optimal random in 2"}
+    both = samplers([*specs, "planned(turns=(0, 1, 1, 2))"])
+    assert len({s.label for s in both}) == 3
+
+
+def test_many_families_keep_different_looks():
+    looks = [(f.light, f.marker) for f in families([f"family{i}" for i in range(40)])]
+    assert len(set(looks)) == 40
+
+
+# ------------------------------------------------------------------------------- lines
+
+
+def test_a_graphs_parameter_joins_graphs_and_a_samplers_own_joins_samplers():
+    study = arrange(reproduction(SOME, 2))
+    found = {(s.axis, s.metric): s for s in series(study)}
+    assert set(found) == {
+        ("bridges b", "coherence"),
+        ("bridges b", "calls"),
+        ("memory order", "coherence"),
+        ("memory order", "calls"),
+        ("separation h", "coherence"),
+    }
+    bridges = found["bridges b", "coherence"]
+    assert (bridges.title, bridges.task) == ("two communities", "bottleneck")
+    assert bridges.values == [1, 8, 64] and bridges.logarithmic and not bridges.marks
+    assert len(bridges.lines) == 2 * len(SOME)  # one a mode and sampler
+    for one in bridges.lines:
+        assert [p.x for p in one.points] == [1, 8, 64] and len({p.sampler for p in one.points}) == 1
+    order = found["memory order", "coherence"]
+    assert [at for at, _ in order.marks] == [4, 5] and not order.logarithmic
+    lines = {one.label: one for one in order.lines if one.mode == order.lines[0].mode}
+    assert {name: one.level for name, one in lines.items()} == {
+        "bisection": False,
+        "guided bisection": False,
+        "random": True,
+        "entropy": True,
+    }
+    assert [p.x for p in lines["bisection"].points] == list(range(1, 9))
+    assert [study.samplers[p.sampler].spec for p in lines["bisection"].points] == [
+        f"bisection(order={k})" for k in range(1, 9)
+    ]
+    h = found["separation h", "coherence"]
+    first = next(p for one in h.lines for p in one.points)
+    assert h.values == list(range(1, 10)) and first.n == 640 and first.se == 0.02
+
+
+def test_samplers_without_a_value_are_level_lines_even_if_they_do_not_say_so():
+    records = distant()
+    for one in records:
+        if one["axis"]["value"] is None:
+            del one["axis"]
+    (study, found) = (arrange(records), series(arrange(records)))
+    assert {line.label for line in found[0].lines if line.level} == {"random", "entropy"}
+    assert swept(study) == {0}
+
+
+def test_marks_may_have_names_and_one_value_is_no_line():
+    records = distant()
+    for one in records:
+        one["axis"]["marks"] = [4, {"at": 5, "label": "K + 1"}]
+    assert series(arrange(records))[0].marks == [(4, "4"), (5, "K + 1")]
+    alone = [r for r in records if r["axis"]["value"] in (3, None)]
+    assert series(arrange(alone)) == []
+
+
+def test_a_swept_graph_has_a_table_of_its_own():
+    shown = {(t.about, tuple(t.columns)): t for t in tables(arrange(reproduction(SOME, 2)))}
+    alone = shown["unconditional, distant-K", ("distant-K",)]
+    assert len(alone.rows) == 18
+    for (about, columns), table in shown.items():
+        if "distant-K" not in about:
+            assert "distant-K" not in columns and len(table.rows) == len(SOME)
+    stems = [t.stem for t in tables(arrange(reproduction(SOME, 2)))]
+    assert len(stems) == len(set(stems))
+
+
+# ------------------------------------------------------------------------------- published values
+
+
+def test_the_papers_value_stands_beside_ours_in_every_format():
+    records = [
+        with_coherence(fake_records.record(sampler=s, cell=i), 0.7, 0.01)
+        for i, s in enumerate(SOME)
+    ]
+    for one in records[1:]:
+        one["published"] = {"value": 0.777, "sd": 0.012}
+    study = arrange(records)
+    table = next(t for t in tables(study) if t.metric == "coherence")
+    # The paper's order: bisection first; the standard error of a mean of four groups is sd / 2.
+    assert [row.label for row in table.rows] == ["bisection", "random", "random ×2", "random exp"]
+    cell = table.rows[0].cells[0]
+    assert cell.paper is not None and cell.far
+    assert cell.paper.away == pytest.approx(-0.077 / (0.01**2 + 0.006**2) ** 0.5)
+    sheet = list(csv.reader(io.StringIO(to_csv(table))))
+    assert sheet[0][2:] == [
+        "spanning tree",
+        "spanning tree (se)",
+        "spanning tree (paper)",
+        "spanning tree (paper sd)",
+    ]
+    assert sheet[1][2:] == ["0.7", "0.01", "0.777", "0.012"] and sheet[2][4:] == ["", ""]
+    assert "0.700 ± 0.010 (0.777) |" in to_markdown(table)
+    assert r"0.700 $\pm$ 0.010 (0.777) \\" in to_latex(table)
+    rows = list(csv.DictReader(io.StringIO(long_csv(study))))
+    assert [r["published"] for r in rows] == ["", "0.777", "0.777", "0.777"]
+    text = page(study)
+    assert text.count('<small class="paper far" title="paper 0.777, sd 0.012; ours is 6.6') == 3
+    assert "Beside it" in text and "Beside it" not in page(arrange(small(modes=1)))
+
+
+def test_what_the_writer_knows_about_the_difference_wins():
+    record = with_coherence(fake_records.record(), 0.7, 0.01)
+    held = published(record | {"published": {"value": 0.6, "sd": 0.1, "z": 1.25}})
+    assert held is not None and held.away == 1.25
+    held = published(record | {"published": {"value": 0.6, "sd": 0.1, "se": 0.0}})
+    assert held is not None and held.away == pytest.approx(10)
+    assert published(record) is published(record | {"published": {"value": None}}) is None
+
+
+def test_one_experiments_axis_and_published_value_hold_for_a_cell_of_another():
+    first = fake_records.record() | {"published": {"value": 0.5, "sd": 0.0}}
+    study = arrange([first, fake_records.record() | {"experiment": "again"}])
+    assert study.superseded == 1 and study.published(0, 0, 0) is not None
+    less = fake_records.record() | {"metrics": {"calls": {"value": 7.0, "se": 0.0, "n": 512}}}
+    merged = arrange([first, less])
+    calls, coherence = (merged.estimate(0, 0, 0, name) for name in ("calls", "coherence"))
+    assert calls is not None and calls.value == 7 and coherence is not None
+    other = arrange([first, less | {"count": 64}])  # other samples: nothing is carried over
+    assert other.estimate(0, 0, 0, "coherence") is None
+
+
+# ------------------------------------------------------------------------------- summary
+
+
+def test_the_summary_of_three_modes_says_what_each_is_and_where_they_differ():
+    study = arrange(reproduction(SOME))
+    told = dict(modes_told(study))
+    assert told["oracle · exact"].startswith("perfect conditionals; tokens drawn in float64")
+    assert "bfloat16, ties broken to the lowest position" in told["network · as published"]
+    shared, widest = compared(study)
+    # 6 graphs × 3 tasks × 4 samplers; distant-K has no oracle and does not count.
+    assert "Over the 72 cells that every mode has" in shared.text
+    # Random orders and bisection change little between draws, so that pair is not named.
+    assert widest.text.count(";") == 1 and "oracle · exact to network · exact" in widest.text
+    (paper,) = against_paper(study, 0)
+    assert paper.text.startswith("72 cells of the paper's tables: root mean square difference 0.0")
+    assert not against_paper(arrange(small()), 0) and not compared(arrange(small(modes=1)))
+
+
+def test_the_summary_does_not_judge_samplers_where_they_were_not_run():
+    from maskwalk.report.summary import findings
+
+    records = [with_coherence(r, 0.9) for r in small(modes=1, graphs=2, tasks=1)]
+    records = [r for r in records if r["title"] == "degree 7" or r["sampler"] == SOME[0]]
+    study = arrange(records)
+    said = " ".join(f.text for f in findings(study, 0, ranking_flips(study, 0)))
+    assert "Of the 1 samplers run there none was flawless in all 2 panels" in said
+
+
+# ------------------------------------------------------------------------------- size
+
+
+def test_a_large_report_stays_small_and_says_what_it_left_out(monkeypatch: pytest.MonkeyPatch):
+    records = reproduction()
+    text = page(arrange(records))
+    assert len(records) > 1400 and len(text) < 2_500_000
+    assert "left out" not in text.split('id="about"')[0]
+    module = sys.modules["maskwalk.report.page"]  # the package's `page` is the function
+    monkeypatch.setattr(module, "MOST_TRACED", 4 * 24 * 3)  # three of eight panels
+    study = arrange(small())
+    kept = traced_panels(study)
+    assert kept == {(0, 0), (0, 1), (0, 2)} and MOST_TRACED > 10_000
+    cells = page_data(study, traced=kept)["cells"]
+    assert {(c["m"], c["p"]) for c in cells if "trace" in c} == kept
+    assert "traces of 5 panels (counted in every mode) are left out" in page(study)
+
+
+def test_flips_of_an_atlas_are_found_quickly():
+    base, out = fake_records.record(), []
+    for g in range(10):
+        for s in range(120):
+            value = 0.2 + 0.005 * ((s * 7 + g * 13) % 120)
+            one = with_coherence(base, value, 0.02)
+            one |= {
+                "graph_seed": g,
+                "title": f"graph {g}",
+                "sampler": f"s{s % 15}(block={s // 15})",
+            }
+            out.append(one)
+    study = arrange(out)
+    began = time.perf_counter()
+    found = ranking_flips(study, 0)
+    assert time.perf_counter() - began < 5
+    assert found.comparisons == 45 * 120 * 119 // 2 and found.found
+    assert all(f.p <= 0.05 and f.swing > 0 and f.first < f.second for f in found.found)
+
+
+# ------------------------------------------------------------------------------- files
+
+
+@pytest.mark.parametrize("suffix", ["svg", "pdf"])
+def test_line_figures_are_files_that_open(tmp_path: Path, suffix: str):
+    records = [one | {"trace": None} for one in distant()]
+    for one in records:
+        one["metrics"]["tv1"] = None  # two figures less to draw
+    made = write_report(records, tmp_path / "a", (suffix,))
+    again = write_report(records, tmp_path / "b", (suffix,))
+    stem = "coherence-memory-order-distant-k-unconditional-oracle-exact"
+    (path,) = [p for p in made if p.stem == stem]
+    assert path.read_bytes() == again[made.index(path)].read_bytes()
+    if suffix == "svg":
+        words = set(ElementTree.parse(path).getroot().itertext())
+        assert {"memory order", "calls per walk", "bisection +1", "random +1", "4", "5"} <= words
+
+
+def test_the_page_carries_the_lines(tmp_path: Path):
+    (path,) = write_report(reproduction(SOME, 2), tmp_path)
+    found: Any = re.search(r'id="data">(.*?)</script>', path.read_text("utf-8"), re.DOTALL)
+    data = json.loads(found[1])
+    assert [s["axis"] for s in data["series"]] == [
+        *["bridges b"] * 2,
+        *["memory order"] * 2,
+        "separation h",
+    ]
+    point = data["series"][0]["lines"][0]["points"][0]
+    assert set(point) == {"x", "v", "se", "n", "s"}
+    assert data["cells"][0]["paper"]["sd"] == 0.012

@@ -1,0 +1,90 @@
+"""Work in slices gives the same bits as work at once, and a large table is not copied."""
+
+import pytest
+import torch
+from torch import Tensor
+
+import maskwalk.slices as slices
+from maskwalk.canvas import Canvas, RoundStreams, View
+from maskwalk.draws import Draw, Streams, inverse_cdf
+from maskwalk.scores import SCORES
+from maskwalk.slices import by_rows, keep_rows
+
+
+def table(rows: int = 37, vocab: int = 500, dtype: torch.dtype = torch.float32) -> Tensor:
+    logits = 4 * torch.randn(rows, vocab, generator=torch.Generator().manual_seed(0))
+    logits[:, ::7] = -torch.inf
+    return torch.log_softmax(logits.to(dtype), -1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_scores_and_draws_do_not_depend_on_the_slices(
+    dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log_probs, places = table(dtype=dtype), torch.arange(37)
+    u, streams = torch.linspace(0, 1 - 1e-16, 37, dtype=torch.float64), Streams(3, 37)
+    draws = [Draw(), Draw(precision="bfloat16"), Draw(temperature=0.7, top_p=0.9, min_p=0.01)]
+
+    def everything() -> list[Tensor]:
+        drawn = [draw(log_probs, streams, 2, places, places) for draw in draws]
+        return [*(f(log_probs) for f in SCORES.values()), inverse_cdf(log_probs, u), *drawn]
+
+    assert len(list(slices.slices(log_probs))) == 1
+    whole = everything()
+    for size in (1, 501, 1500, 499 * 37):
+        monkeypatch.setattr(slices, "SLICE", size)
+        assert len(list(slices.slices(log_probs))) > 1
+        for one, other in zip(whole, everything()):
+            assert one.dtype == other.dtype and torch.equal(one, other)
+
+
+def test_rows_keep_their_order_and_shape(monkeypatch: pytest.MonkeyPatch) -> None:
+    wide, factor = torch.arange(12.0).view(4, 3), torch.arange(4.0)
+    for size in (3, 6, 9, 100):
+        monkeypatch.setattr(slices, "SLICE", size)
+        found = by_rows(lambda x, y: x * y[:, None], wide, factor)
+        assert torch.equal(found, wide * factor[:, None])
+    assert by_rows(lambda x: x.sum(1), wide[:0]).shape == (0,)
+
+
+@pytest.mark.parametrize("slice_size", [1, 1200])
+def test_rows_are_kept_in_place(slice_size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = table()
+    kept = torch.rand(37, generator=torch.Generator().manual_seed(1)) < 0.6
+    small = whole.clone()
+    copied = keep_rows(small, kept)
+    assert torch.equal(copied, whole[kept]) and torch.equal(small, whole)
+    monkeypatch.setattr(slices, "LARGE", 0)
+    monkeypatch.setattr(slices, "SLICE", slice_size)
+    found = keep_rows(small, kept)
+    assert torch.equal(found, whole[kept]) and found.data_ptr() == small.data_ptr()
+    assert keep_rows(small, torch.ones(37, dtype=torch.bool)) is small
+
+
+class Asked:
+    """A denoiser that counts its calls."""
+
+    vocab_size, mask_id, grid = 500, 500, 1e-4
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, tokens: Tensor, at: Tensor | None = None) -> Tensor:
+        self.calls += 1
+        at = tokens == self.mask_id if at is None else at
+        return table(at.numel())[at.flatten()]
+
+
+def test_the_last_look_is_the_same_and_asks_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slices, "LARGE", 0)
+    tokens = torch.full((3, 5), 500)
+    tokens[1, 2] = 4
+    canvas = Canvas(tokens, tokens != 500, 500)
+    chosen = canvas.masked & (torch.arange(5) % 2 == 0)
+    asked = Asked()
+    view = View(canvas, asked, RoundStreams(Streams(0, 3), 0, 5, Draw(), "uniform"))
+    view.score("entropy")
+    expected = view.log_marginals_at(chosen)
+    assert torch.equal(view.last_look(chosen), expected) and asked.calls == 1
+    # What it gave up is asked for again, not remembered wrongly.
+    assert torch.equal(view.log_marginals_at(chosen), expected) and asked.calls == 2
