@@ -57,6 +57,8 @@ def compare(
 
 def show(found: dict[str, Any], mode: str) -> None:
     """The comparison for a person, in 80 columns."""
+    from maskwalk.specs import parse
+
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     for name in ("table", "graph"):
         table.add_column(name, no_wrap=True, overflow="ellipsis")
@@ -64,7 +66,8 @@ def show(found: dict[str, Any], mode: str) -> None:
         table.add_column(name, justify="right", no_wrap=True)
     task = ""
     for column in found["modes"][mode]["columns"]:
-        name = TABLE[column["table"]] if column["task"] != task else ""
+        ends = parse(column["task"]).kwargs.get("ends")
+        name = f"{TABLE[column['table']]} {ends or ''}" if column["task"] != task else ""
         task = column["task"]
         table.add_row(name, column["graph"], *_numbers(column))
     for other, fitted in found["modes"].items():

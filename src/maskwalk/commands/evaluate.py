@@ -33,11 +33,13 @@ def evaluate(
     as_json: common.AsJson = False,
     include: common.Include = None,
 ) -> None:
-    """Say whether a policy is better than what there is, at the same number of calls.
+    """Say whether a policy beats what there is, at the same number of calls.
 
-    Checks the contract, then runs the policy (at every setting of its sweep) and the baselines on
-    the same prompts and random streams, with oracles and shipped models. A class, or a name without
-    brackets, is evaluated at every setting of its `sweep`. Exit code 1: the contract is broken.
+    Policy and baselines get the same prompts and random streams.
+
+    A class, or a name without brackets, runs at every setting of its sweep.
+
+    Exit code 1: the contract is broken.
 
     Example: maskwalk evaluate my_policy.py:MyPolicy
 

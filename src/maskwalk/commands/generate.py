@@ -62,7 +62,7 @@ def generate(
 
     Example: maskwalk generate --denoiser hf:mdlm-owt --tokenizer gpt2 --sampler bisection
     """
-    from maskwalk.commands.unmasking import rounds
+    from maskwalk.commands.unmasking import unmasking
     from maskwalk.draws import Draw
     from maskwalk.language import generate as make
     from maskwalk.language import load
@@ -98,8 +98,7 @@ def generate(
         print(json.dumps(_summary(denoiser, rule, text | {"seed": seed}, draw, model, made)))
         return
     if trace:
-        for line in rounds(model, made, colour=out.color_system is not None):
-            out.print(line)
+        out.print(unmasking(model, made, colour=out.color_system is not None))
         out.print()
     for number, found in enumerate(made.texts, 1):
         out.print(Text(f"{number}  " if count > 1 else "", style="dim"), Text(found), sep="")

@@ -2,12 +2,21 @@
 
 from collections.abc import Iterator
 
+from rich.table import Table
 from rich.text import Text
 
 from maskwalk.language.generation import Generated, LanguageModel
 from maskwalk.language.reading import pieces
 
 BLANK = "░"
+
+
+def unmasking(model: LanguageModel, made: Generated, colour: bool) -> Table:
+    """The first text's rounds, numbered."""
+    table = Table.grid(padding=(0, 2))
+    for number, line in enumerate(rounds(model, made, colour)):
+        table.add_row(Text(f"round {number}" if number else "given", style="dim"), line)
+    return table
 
 
 def rounds(model: LanguageModel, made: Generated, colour: bool, row: int = 0) -> Iterator[Text]:
@@ -19,7 +28,7 @@ def rounds(model: LanguageModel, made: Generated, colour: bool, row: int = 0) ->
         if number > int(made.rounds[row]):
             break  # the other texts take longer
         now = canvas[row].tolist()
-        line = Text().append(f"{'given' if number == 0 else f'round {number}':<9} ", "dim")
+        line = Text()
         for place, (piece, token) in enumerate(zip(_shown(model, now), now)):
             old = now[place] if before is None else before[place]
             style, mark = "", ""

@@ -12,9 +12,9 @@ from maskwalk.evaluation.suite import Scene
 from maskwalk.evaluation.verdict import Comparison, Place, front_of, sentence, standing
 from maskwalk.report.labels import samplers
 
-HEAD = f"{'':17}{'calls':>5}{'coher.':>7}  {'best baseline, calls':<20}{'':>5} {'to the front':>16}"
+HEAD = f"{'':16}{'calls':>5}{'coh.':>6}  {'best baseline, calls':<21}{'':5} {'to the front':>16}"
 LEGEND = (
-    "coher.: share of coherent walks. best baseline: with at most as many calls, and",
+    "coh.: share of coherent walks. best baseline: with at most as many calls, and",
     "the difference to it. to the front: to the best mixture of baselines at its",
     "calls, paired by prompt, with a 95 % interval; what follows is after Holm's",
     "correction. inside†: not shown to be less coherent, but with a quarter fewer",
@@ -126,7 +126,9 @@ class Evaluation:
         some = names if len(names) <= COLUMNS else [names[round(i * step)] for i in range(COLUMNS)]
         lines = ["", "Nats a walk lost to dependence + to the denoiser, by replay"]
         if len(names) > 1:
-            lines.append(" " * 38 + "".join(f"{name:>10.9}" for name in some))
+            # One knob: its values are enough.
+            short = [n.split("=", 1)[1] if n.count("=") == 1 and "(" not in n else n for n in some]
+            lines.append(" " * 38 + "".join(f"{name:>10.9}" for name in short))
         for scene in self.baselines:
             rows = {c.setting: c.loss for c in known if c.scene == scene}
             shown = [f"{_nats(rows.get(name)):>10}" for name in some]
@@ -134,7 +136,7 @@ class Evaluation:
         return lines
 
     def _standing(self) -> list[str]:
-        lines = ["", f"{'structure':<26}{'front':<8}its best there"]
+        lines = ["", f"{'structure':<25}{'front':<7}its best there"]
         for (structure, model), position in self.standing.items():
             here = [
                 c
@@ -144,12 +146,12 @@ class Evaluation:
             best = max(here, key=lambda c: (not c.void, _value(c)), default=None)
             said = "no baseline is so cheap"
             if best is not None and best.front is not None:
-                p = f"p {best.p:.2g}" if best.p >= 1e-4 else "p < 0.0001"
+                p = f"p={best.p:.2g}" if best.p >= 1e-4 else "p<.0001"
                 said = f"{_interval(best.front)} at {best.calls:.3g} calls, {p}"
                 if best.same is not None and best.same < best.calls - 0.05:
-                    said += f"; {best.same:.3g} do"
+                    said += f"; {best.same:.2g} do"
             where = f"{structure} · {'model' if model else 'oracle'}"
-            lines.append(f"{where:<26.25}{position:<8}{said}")
+            lines.append(f"{where:<25.24}{position:<7}{said}")
         return lines
 
 

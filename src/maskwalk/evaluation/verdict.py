@@ -144,7 +144,7 @@ def sentence(name: str, found: Sequence[Comparison]) -> str:
             if position in here.values()
         ]
         if parts:
-            said.append(f"{words} {', '.join(parts)}")
+            said.append(f"{words}, {', '.join(parts)}")
     return f"{name} is, {'; '.join(said)}: {_reason(found, at)}."
 
 

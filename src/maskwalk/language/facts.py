@@ -16,7 +16,7 @@ from maskwalk.language.extra import need
 
 KINDS = ("mdlm", "masked", "causal")
 SHIFTED = ("dream",)  # model types whose logits at i speak of i + 1
-MASKS = {"llada": 126336, "dream": 151666}  # as their authors state, where config.json does not
+MASKS = {"llada": 126336, "dream": 151666}  # as public decoding code has them
 WEIGHTS = ("*.bin", "*.pt", "*.pth", "*.ckpt")
 
 

@@ -1,7 +1,12 @@
 """Tiny stand-ins of the models people have: random weights, a tokenizer trained on a few lines.
 
-They have the files, keys and configuration of the real ones, so every recipe can be tried without a
-download:  python -m maskwalk.language.standins stand-ins
+Every recipe can be tried on them without a download:
+
+    python -m maskwalk.language.standins stand-ins
+
+The MDLM one has the published keys; BERT, ModernBERT and GPT-2 are classes of `transformers`. The
+LLaDA and Dream ones are not those networks, which come as code of their own: they are decoders of
+`transformers` that look both ways, and share only what the adapter must know.
 """
 
 import json
@@ -94,13 +99,13 @@ def write_modernbert(directory: str | Path, seed: int = 0) -> Path:
 
 
 def write_llada(directory: str | Path, seed: int = 0) -> Path:
-    """As `GSAI-ML/LLaDA-8B-Base`: a Llama that looks both ways; logits at i speak of i."""
+    """In place of LLaDA: a Llama that looks both ways; logits at i speak of i."""
     size = len(write_tokenizer(Path(directory), mask="<|mdm_mask|>"))
     return _write(directory, seed, "Llama", "ForCausalLM", vocab_size=size, is_causal=False, **SIZE)
 
 
 def write_dream(directory: str | Path, seed: int = 0) -> Path:
-    """As `Dream-org/Dream-v0-Base-7B`: a Qwen that looks both ways; logits at i − 1 speak of i."""
+    """In place of Dream: a Qwen2 that looks both ways; logits at i − 1 speak of i."""
     size = len(write_tokenizer(Path(directory), mask="<|mask|>"))
     return _write(directory, seed, "Qwen2", "ForCausalLM", vocab_size=size, is_causal=False, **SIZE)
 

@@ -217,8 +217,12 @@ def _about(study: Study, command: str | None, ledger: Sequence[Group]) -> dict[s
     seconds = sum(finite(r.get("seconds")) or 0.0 for r in records)
     names = values("experiment")
     run = [f"maskwalk bench experiments/{name}.toml --out DIR" for name in names]
+    title = ", ".join(name.replace("_", " ") for name in names) or "Report"
+    if any(record.get("published") for record in records):
+        title, run = "The paper’s graph walks, reproduced", ["maskwalk reproduce paper --out DIR"]
     run += [group.command for group in ledger]
     return {
+        "title": title,
         "experiments": names,
         "versions": values("version"),
         "commits": values("commit"),
