@@ -16,6 +16,7 @@ from maskwalk.denoisers.weights import DDiTConfig, layout
 from maskwalk.draws import Streams
 from maskwalk.errors import MaskwalkError
 from maskwalk.language import MDLM, Causal, Masked, StopAt
+from maskwalk.replay import replay
 from maskwalk.samplers import SAMPLERS
 from maskwalk.specs import Spec
 from tests.test_contract import Kept
@@ -266,6 +267,27 @@ def test_a_causal_model_answers_with_its_next_token_logits() -> None:
         )
     denoiser.forget()
     assert not denoiser._seen
+
+
+def test_replay_is_the_likelihood_of_text_under_a_policy() -> None:
+    """Left to right it is the model's own loss; in parallel, the product of marginals."""
+    model, text = network("GPT2LMHeadModel"), torch.tensor([[1, 2, 0, 1], [2, 2, 1, 0]])
+    found = replay(
+        SAMPLERS.build("left_to_right"), Causal(model, begin=0), text, streams=Streams(0, 2)
+    )
+    read = torch.cat([torch.zeros(2, 1, dtype=torch.int64), text], 1)
+    with torch.no_grad():
+        logits = torch.log_softmax(model(read).logits[:, :-1].double(), -1)
+    own = logits.gather(2, text[..., None])[..., 0]
+    torch.testing.assert_close(found.log_prob, own, rtol=1e-4, atol=1e-5)
+    denoiser = bert(rows=2)
+    given = torch.tensor([[True, False, False, True]] * 2)
+    found = replay(
+        SAMPLERS.build("random(block=2)"), denoiser, text, streams=Streams(0, 2), given=given
+    )
+    at_once = denoiser(text.masked_fill(~given, 3)).gather(1, text[~given][:, None])
+    assert torch.allclose(found.log_prob[~given], at_once[:, 0].double(), rtol=0, atol=1e-6)
+    assert (found.log_prob[given] == 0).all() and found.calls.tolist() == [1, 1]
 
 
 def test_questions_a_causal_model_cannot_answer() -> None:

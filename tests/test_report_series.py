@@ -51,9 +51,9 @@ def test_nested_samplers_have_readable_names():
     )
 
 
-def test_plans_are_named_by_their_rounds_and_equal_names_by_their_spec():
+def test_plans_are_named_by_their_rounds_or_sizes_and_equal_names_by_their_spec():
     specs = ["planned(turns=(0, 1, 2, 1))", "optimal_random(sizes=(2, 2))"]
-    assert {s.label for s in samplers(specs)} == {"planned in 3", "optimal random in 2"}
+    assert {s.label for s in samplers(specs)} == {"planned in 3", "optimal random 2·2"}
     both = samplers([*specs, "planned(turns=(0, 1, 1, 2))"])
     assert len({s.label for s in both}) == 3
 

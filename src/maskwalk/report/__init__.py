@@ -4,13 +4,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from maskwalk.errors import MaskwalkError, unknown
+from maskwalk.report.fronts import fronts_markdown
 from maskwalk.report.ledger import Row, groups, ledger_tables, read_ledger, specs
 from maskwalk.report.page import page
+from maskwalk.report.rules import BUDGETS
 from maskwalk.report.study import Record, Study, arrange
 from maskwalk.report.tables import long_csv, tables, to_csv, to_latex, to_markdown
 from maskwalk.report.terminal import terminal_table
 
-__all__ = ["FORMATS", "read_ledger", "terminal_table", "write_report"]
+__all__ = ["BUDGETS", "FORMATS", "front_tables", "read_ledger", "terminal_table", "write_report"]
 
 FORMATS = ("html", "csv", "md", "tex", "svg", "pdf")
 
@@ -46,6 +48,11 @@ def write_report(
             files = _tables(study, name) | ledger_tables(told, study, name)
             made += [_write(out / "tables" / n, text) for n, text in files.items()]
     return made
+
+
+def front_tables(records: list[Record], budgets: Sequence[float] = BUDGETS) -> str:
+    """Pareto fronts, the best rule for every budget of calls, and rules that change places."""
+    return fronts_markdown(arrange(records), budgets)
 
 
 def _tables(study: Study, name: str) -> dict[str, str]:

@@ -178,8 +178,10 @@ def _part(key: str, value: Any, varies: bool) -> list[str]:
     """The words one parameter adds to a label: a block always, anything else where it varies."""
     if key == "block":
         return {1: [], "exponential": ["exp"]}.get(value, [f"×{value}"])
-    if isinstance(value, tuple) and value and all(map(_number, value)):  # a plan or its sizes
-        return [f"in {len(value) if key == 'sizes' else int(max(value)) + 1}"]
+    if isinstance(value, tuple) and value and all(map(_number, value)):
+        if key == "sizes":  # not "in 3": the last size repeats until the walk is done
+            return ["·".join(map(str, value))]
+        return [f"in {int(max(value)) + 1}"]  # a plan
     if not varies:
         return []
     return [value] if isinstance(value, str) else [f"{spoken(key)} {value}"]
