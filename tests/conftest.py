@@ -1,8 +1,12 @@
 """What many tests share: small laws, their oracles, and the stands of the contract test."""
 
+import sys
+from collections.abc import Callable
+
 import pytest
 import torch
 
+from maskwalk.cli import main
 from maskwalk.contract import Stand
 from maskwalk.graphs import GRAPHS
 from maskwalk.oracles import oracle_for
@@ -49,3 +53,22 @@ STANDS = {
 def stand(request: pytest.FixtureRequest) -> Stand:
     law = STANDS[request.param]
     return Stand(oracle_for(law), oracle_for(FLAT), law.length)
+
+
+@pytest.fixture
+def cli(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., tuple[int, str, str]]:
+    """The command line: words in; exit code, stdout and stderr out."""
+
+    def run(*words: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["maskwalk", *words])
+        try:
+            main()
+            code = 0
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run

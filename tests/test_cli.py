@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from maskwalk import __version__
-from maskwalk.cli import main
 from maskwalk.samplers import SAMPLERS
 
 SMALL = ["--graph", "st_er(nodes=20, p=0.1)", "--length", "8", "--count", "8"]
@@ -17,24 +16,6 @@ SMALL = ["--graph", "st_er(nodes=20, p=0.1)", "--length", "8", "--count", "8"]
 @pytest.fixture(autouse=True)
 def at_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(Path(__file__).parent.parent)
-
-
-def run(
-    capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, *words: str
-) -> tuple[int, str, str]:
-    monkeypatch.setattr(sys, "argv", ["maskwalk", *words])
-    try:
-        main()
-        code = 0
-    except SystemExit as stop:
-        code = int(stop.code or 0)
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
-
-
-@pytest.fixture
-def cli(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch):
-    return lambda *words: run(capsys, monkeypatch, *words)
 
 
 def test_version_and_help(cli) -> None:

@@ -1,7 +1,6 @@
 """`maskwalk evaluate`: the statistics against what is known, the pairing, the verdict."""
 
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from scipy.optimize import linprog
 
 import maskwalk
 from maskwalk.canvas import UnmaskingPolicy
-from maskwalk.cli import main
 from maskwalk.errors import MaskwalkError
 from maskwalk.evaluation import cache, crew, pairing, suite, verdict
 from maskwalk.evaluation.outcomes import Outcome, outcome
@@ -253,25 +251,14 @@ def test_what_can_be_handed_over(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def cli(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The quick suite cut to one small scene, with a cache of its own."""
     monkeypatch.setitem(suite.SUITES, "quick", SMALL)
     monkeypatch.setenv("MASKWALK_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("COLUMNS", "80")
 
-    def run(*words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["maskwalk", *words])
-        try:
-            main()
-            code = 0
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
 
-    return run
-
-
-def test_the_command(cli, tmp_path: Path) -> None:
+def test_the_command(small, cli, tmp_path: Path) -> None:
     """A whole sweep for a person: 80 columns, every part there, the records good for a report."""
     code, out, err = cli(
         "evaluate", "optimal_random", "--workers", "0", "--out", str(tmp_path / "o")
@@ -286,7 +273,7 @@ def test_the_command(cli, tmp_path: Path) -> None:
     assert code == 0 and (tmp_path / "o" / "report.html").stat().st_size > 1000
 
 
-def test_the_command_for_machines_and_mistakes(cli, tmp_path: Path) -> None:
+def test_the_command_for_machines_and_mistakes(small, cli, tmp_path: Path) -> None:
     code, out, _ = cli("evaluate", "low_confidence(steps=4)", "--json", "--workers", "0")
     found = json.loads(out)
     assert code == 0 and found["contract"] == {"kept": True, "broken": {}}

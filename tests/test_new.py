@@ -7,26 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from maskwalk.cli import main
 from maskwalk.commands.new import class_name
 from maskwalk.samplers import SAMPLERS
 
 
-@pytest.fixture
-def cli(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+@pytest.fixture(autouse=True)
+def in_an_empty_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-
-    def run(*words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["maskwalk", *words])
-        try:
-            main()
-            code = 0
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
 
 
 def test_the_skeleton_passes_its_own_test(cli, tmp_path: Path) -> None:

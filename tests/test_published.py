@@ -16,9 +16,7 @@ from maskwalk.records import read_records
 from maskwalk.samplers import SAMPLERS
 from maskwalk.specs import parse
 from maskwalk.tasks import TASKS
-from tests.test_cli import cli
 
-__all__ = ["cli"]
 TASK = {
     "unconditional": "unconditional()",
     "endpoint_conditional": "endpoints(start=None, end=None)",

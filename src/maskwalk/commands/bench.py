@@ -4,10 +4,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from maskwalk.commands import common
-from maskwalk.commands.common import bring_in, check_device, err, out
+from maskwalk.commands.common import bring_in, check_device, out, progress
 
 QUICK = 32  # prompts
 
@@ -37,14 +36,11 @@ def bench(
     loaded = Experiment.load(experiment)
     loaded = loaded.reduced(QUICK, 1) if quick else loaded
     run = Run(loaded, to, workers, check_device(device), includes)
-    text = TextColumn("{task.description}")
-    with Progress(
-        text, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=err
-    ) as progress:
-        bar = progress.add_task("starting", total=run.total)
+    with progress() as shown:
+        bar = shown.add_task("starting", total=run.total)
         for record in run:
-            progress.update(bar, completed=run.done, description=f"{record['sampler']:<32.32}")
-        progress.update(bar, completed=run.done, description="done")
+            shown.update(bar, completed=run.done, description=f"{record['sampler']:<32.32}")
+        shown.update(bar, completed=run.done, description="done")
     keys = {cell.key for cell in run.experiment.cells}
     out.print(terminal_table([r for r in read_records(to) if r["key"] in keys]))
     out.print(f"Records: {to / 'records.jsonl'}\nNext: maskwalk report {to}", soft_wrap=True)

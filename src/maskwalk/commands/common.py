@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from maskwalk.errors import MaskwalkError
 from maskwalk.include import include
@@ -55,6 +56,12 @@ def check_device(device: str) -> str:
     except (RuntimeError, AssertionError):
         raise MaskwalkError(f"--device {device} is not usable here; use cpu or cuda.") from None
     return device
+
+
+def progress() -> Progress:
+    """A bar on stderr: what is done, how many of how many, and the time left."""
+    text = TextColumn("{task.description}")
+    return Progress(text, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=err)
 
 
 def say_written(path: Path) -> None:

@@ -9,12 +9,11 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Group
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
 from maskwalk.commands import common
-from maskwalk.commands.common import bring_in, check_device, err, out
+from maskwalk.commands.common import bring_in, check_device, err, out, progress
 
 Row = dict[str, Any]
 FILE = "diagnosis.jsonl"
@@ -131,16 +130,14 @@ def ledger(directory: Path | None) -> Iterator[tuple[dict[str, Row], Any]]:
 @contextmanager
 def progress_on(total: int) -> Iterator[Any]:
     """A bar on stderr; call it with the name of each piece of work as it begins."""
-    text = TextColumn("{task.description}")
-    columns = (text, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=err) as progress:
-        bar = progress.add_task("starting", total=total, completed=-1)
+    with progress() as shown:
+        bar = shown.add_task("starting", total=total, completed=-1)
 
         def step(name: str) -> None:
-            progress.update(bar, description=f"{name:<32.32}", advance=1)
+            shown.update(bar, description=f"{name:<32.32}", advance=1)
 
         yield step
-        progress.update(bar, advance=1)
+        shown.update(bar, advance=1)
 
 
 def table(rows: list[Row]) -> Group:

@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from maskwalk.commands.common import check_device, err, out, say_written
+from maskwalk.commands.common import check_device, out, progress, say_written
 from maskwalk.errors import unknown
 
 
@@ -56,15 +55,12 @@ def reproduce(
     if train or reproduction.lacking():
         os.environ["MASKWALK_ZOO"] = str(reproduction.train(to, device))
     runs = [Run(e, to, workers, device) for e in reproduction.paper(only, quick)]
-    text = TextColumn("{task.description}")
-    with Progress(
-        text, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=err
-    ) as progress:
+    with progress() as shown:
         for run in runs:
-            bar = progress.add_task(f"{run.experiment.name:<22}", total=run.total)
+            bar = shown.add_task(f"{run.experiment.name:<22}", total=run.total)
             for _ in run:
-                progress.update(bar, completed=run.done)
-            progress.update(bar, completed=run.total)
+                shown.update(bar, completed=run.done)
+            shown.update(bar, completed=run.total)
     keys = {cell.key for run in runs for cell in run.experiment.cells}
     records = [record for record in read_records(to) if record["key"] in keys]
     flags = [f"--only {name}" for name in only or ()] + ["--quick"] * quick + ["--train"] * train

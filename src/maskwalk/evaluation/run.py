@@ -22,12 +22,13 @@ from maskwalk.evaluation.outcomes import Outcome, outcome
 from maskwalk.evaluation.policy import Candidate, Policy, candidate
 from maskwalk.evaluation.result import Evaluation
 from maskwalk.evaluation.suite import Scene, scenes
-from maskwalk.evaluation.trial import broken_checks, one_thread
+from maskwalk.evaluation.trial import broken_checks
 from maskwalk.evaluation.verdict import Comparison, compare, judge
 from maskwalk.experiment import Cell, build_law
 from maskwalk.records import Record
 from maskwalk.replay import check_replayable
 from maskwalk.tasks import TASKS
+from maskwalk.threads import one_thread
 from maskwalk.walks import WalkLaw
 
 

@@ -4,16 +4,13 @@ A chain of order 1, a law of order 2 (where one revealed neighbour is not enough
 whose marginals are alike everywhere, so that every score ties.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
-
-import torch
 
 from maskwalk.canvas import Sampler
 from maskwalk.contract import Stand, failures
 from maskwalk.graphs import GRAPHS
 from maskwalk.oracles import Oracle, oracle_for
+from maskwalk.threads import one_thread
 from maskwalk.walks import WALKS
 
 LENGTH = 5
@@ -41,14 +38,3 @@ def broken_checks(sampler: Sampler) -> dict[str, str]:
             for check, reason in failures(sampler, stand):
                 found.setdefault(check, reason)
     return found
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """One torch thread: on small tensors more of them only wait for each other."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
