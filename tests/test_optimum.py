@@ -33,7 +33,9 @@ from maskwalk.optimum import (
 from maskwalk.oracles import oracle_for
 from maskwalk.replay import replay
 from maskwalk.samplers.bisection import Bisection
-from maskwalk.samplers.dependence_bounded import DependenceBounded, _largest, walls
+from maskwalk.samplers.dependence_bounded import DependenceBounded
+from maskwalk.samplers.shared.information import walls
+from maskwalk.samplers.shared.largest_set import largest_set
 from maskwalk.samplers.optimal_random import OptimalRandom
 from maskwalk.samplers.planned import Planned
 from maskwalk.tasks import TASKS
@@ -266,7 +268,7 @@ def test_the_largest_set_within_the_budget_against_brute_force(seed: int, budget
     cost = torch.rand((3, 7, 7), generator=generator, dtype=torch.float64)
     masked = torch.rand((3, 7), generator=generator) < 0.7
     masked[:, 3] = True
-    chosen = _largest(masked, cost, budget)
+    chosen = largest_set(masked, cost, budget)
     for row in range(3):
         free = masked[row].nonzero()[:, 0].tolist()
         sets = [s for k in range(1, len(free) + 1) for s in combinations(free, k)]

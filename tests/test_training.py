@@ -11,9 +11,12 @@ from torch import Tensor
 
 from maskwalk.denoisers.ddit import hidden_states, logits, modulations
 from maskwalk.denoisers.network import NetworkDenoiser
+from maskwalk.denoisers.pretrained import load_zoo, zoo_manifest
 from maskwalk.denoisers.weights import DDiTConfig, layout
 from maskwalk.errors import MaskwalkError
+from maskwalk.fitting import fit_zoo
 from maskwalk.oracles import oracle_for
+from maskwalk.training import zoo
 from maskwalk.training.data import Walks
 from maskwalk.training.loop import train
 from maskwalk.training.objective import EPSILON, Noise, bound, cross_entropy, loss
@@ -238,3 +241,28 @@ def test_mistakes_are_sentences(walks: Tensor, tmp_path: Path) -> None:
         Settings(steps=0)
     with pytest.raises(MaskwalkError, match="dropout"):
         Job("a", walks, 0, 1.5)
+
+
+def test_a_zoo_is_trained_watched_and_packed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The whole way of `reproduce --train`, with next to no training; the zoo then answers."""
+    monkeypatch.setattr(zoo, "HELD", 4)
+    settings = Settings(steps=2, batch=4, every=2)
+    made = fit_zoo(
+        ["two_b1"],
+        tmp_path / "zoo",
+        tmp_path / "work",
+        settings=settings,
+        device="cpu",
+        resume=False,
+        samples=2,
+        commit="abc",
+    )
+    manifest = zoo_manifest(tmp_path / "zoo")
+    assert list(manifest) == list(made) == ["two_b1"]
+    about = manifest["two_b1"]
+    assert about["commit"] == "abc" and about["device"] == "CPU"
+    assert about["trained_together"] == 1 and about["bound"] > about["floor"]
+    assert 0 <= about["coherence"] <= 1 and 0 <= about["coherence_bisection"] <= 1
+    assert load_zoo("two_b1", tmp_path / "zoo").denoiser().vocab_size == 500
