@@ -12,6 +12,7 @@ from maskwalk.report import write_report
 from tests import fake_records
 from tests.fake_records import SOME, reproduction, small
 from tests.test_report_ledger import NAMES, ledger
+from tests.test_report_rules import crowd
 
 CHROMIUM = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -267,5 +268,37 @@ def test_the_ledger_draws_bars_and_a_round_tells_its_positions(open_page: Any, r
     assert tab.locator("[data-view='bars'] .ledger-row").count() == len(NAMES) - 1
     tab.locator("#ledger summary").click()
     assert tab.locator("#ledger table tbody tr").count() == len(NAMES)
+    tab.set_viewport_size({"width": 400, "height": 800})
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 400
+
+
+def test_a_crowd_is_toggled_by_rule_and_its_front_stands_out(open_page: Any):
+    tab = open_page(crowd())
+    figure = ".panel[data-panel='0'][data-metric='coherence']"
+    assert points(tab, figure) == 61
+    # Up to 5 calls every block of random is on the front, then bisection, at 24 calls entropy.
+    front = sum(24 / block < 5 for block in range(1, 60)) + 2
+    assert tab.locator(f"{figure} .point:not(.behind)").count() == front
+    labels = tab.locator(f"{figure} text.label").all_text_contents()
+    assert {"bisection", "entropy"} <= set(labels) and len(labels) < front  # noise has no label
+    chip = tab.get_by_role("button", name="random ×2", exact=True)
+    assert not chip.is_visible()
+    tab.get_by_role("button", name="Choose settings").click()
+    chip.click()
+    assert points(tab, figure) == 60
+    tab.get_by_role("button", name="Hide all").click()
+    assert tab.locator(figure).get_by_text("Every sampler of this figure is hidden.").is_visible()
+    tab.locator("button[data-family]", has_text="bisection").click()
+    assert points(tab, figure) == 1
+    tab.get_by_role("button", name="Only the fronts").click()
+    either = front + 1  # on the other graph random ×1 is the best at 24 calls
+    assert points(tab, figure) == either
+    tab.get_by_role("button", name="Show all").click()
+    assert points(tab, figure) == 61
+    rows = tab.locator("#tables table:visible tbody tr")
+    assert rows.count() == either
+    tab.locator("#tables summary").click()
+    assert rows.count() == either + 61
+    assert tab.locator("#budgets tbody tr").count() == 2
     tab.set_viewport_size({"width": 400, "height": 800})
     assert tab.evaluate("document.documentElement.scrollWidth") <= 400

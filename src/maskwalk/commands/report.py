@@ -27,7 +27,9 @@ def report(
     ] = False,
     calls: Annotated[
         list[float] | None,
-        typer.Option("--calls", help="A budget for --fronts; repeatable. [default: 5 8 12 24]"),
+        typer.Option(
+            "--calls", help="A budget for --fronts; repeatable (5, 8, 12 and 24 if none is given)."
+        ),
     ] = None,
 ) -> None:
     """Tables and one self-contained page from the records of a run; never recomputes.

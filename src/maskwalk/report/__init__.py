@@ -52,6 +52,9 @@ def write_report(
 
 def front_tables(records: list[Record], budgets: Sequence[float] = BUDGETS) -> str:
     """Pareto fronts, the best rule for every budget of calls, and rules that change places."""
+    for budget in budgets:
+        if not budget >= 1:
+            raise MaskwalkError(f"A budget of {budget:g} calls allows nothing; give 1 or more.")
     return fronts_markdown(arrange(records), budgets)
 
 

@@ -36,12 +36,15 @@ def saved(figure: Figure, suffix: str) -> bytes:
 
 
 def grid(
-    count: int, columns: int, wide: float, high: float, side: float
+    count: int, columns: int, wide: float, high: float, side: float, foot: float = 0.0
 ) -> tuple[Figure, list[Axes]]:
-    """`count` axes of so many inches, set by hand: matplotlib's own layout doubles the time."""
+    """`count` axes of so many inches, set by hand: matplotlib's own layout doubles the time.
+
+    `foot` is room below them, for a legend of several lines.
+    """
     columns = min(columns, count)
     rows = ceil(count / columns)
-    width, height = (wide + side) * columns + 0.2, (high + 0.75) * rows + 0.6
+    width, height = (wide + side) * columns + 0.2, (high + 0.75) * rows + 0.6 + foot
     figure = Figure(figsize=(width, height))
     axes = []
     for i in range(count):

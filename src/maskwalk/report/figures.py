@@ -7,7 +7,7 @@ are drawn in line_figures.py.
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from math import exp, log
+from math import ceil, exp, log
 from typing import Any
 
 import matplotlib as mpl
@@ -21,8 +21,13 @@ from maskwalk.report.labels import Sampler
 from maskwalk.report.layout import dodge, pareto_front, place_labels
 from maskwalk.report.ledger import Group
 from maskwalk.report.line_figures import ledger_figure, series_figures
+from maskwalk.report.rules import crowded
+from maskwalk.report.rules import front as steps
 from maskwalk.report.study import Estimate, Study
+from maskwalk.report.summary import NOISE, points_of
 from maskwalk.report.tables import LOWER_IS_BETTER, METRICS, Table, tables
+
+NAMES = 7  # of families in a line of the legend below three panels
 
 
 def figures(study: Study, suffix: str, ledger: Sequence[Group] = ()) -> Iterator[tuple[str, bytes]]:
@@ -46,16 +51,18 @@ def _panels(study: Study, table: Table) -> list[int]:
 
 def _scatter(study: Study, table: Table) -> Figure:
     panels = _panels(study, table)
-    figure, axes = grid(len(panels), 3, WIDE, HIGH, 0.6)
+    used = {study.samplers[row.sampler].family for row in table.rows}
+    columns = NAMES * min(len(panels), 3) // 3 or 1
+    foot = 0.17 * (ceil(len(used) / columns) - 1)
+    figure, axes = grid(len(panels), 3, WIDE, HIGH, 0.6, foot)
     for axis, panel in zip(axes, panels):
         _draw_panel(axis, study, table.mode, panel, table.metric)
-    used = {study.samplers[row.sampler].family for row in table.rows}
     handles = [
         Line2D([], [], color=f.light, marker=SYMBOLS[f.marker], linestyle="", label=f.label)
         for f in study.families
         if f.name in used
     ]
-    figure.legend(handles=handles, loc="lower center", ncols=7, frameon=False)
+    figure.legend(handles=handles, loc="lower center", ncols=columns, frameon=False)
     head(figure, table.caption)
     return figure
 
@@ -80,7 +87,7 @@ def _draw_panel(axis: Axes, study: Study, mode: int, panel: int, metric: str) ->
     across, up = 72 * WIDE / log(high / low), 72 * HIGH / (top - bottom)  # points of paper a unit
     paper = [(across * log(max(x, 1) / low), up * (e.value - bottom)) for x, e, _ in points]
     front = pareto_front([(x, e.value) for x, e, _ in points], sign)
-    shifted = dodge(paper, front, 5.0)
+    shifted = dodge(paper, front, 5.0, 2 if crowded(study) else 12)
     taken = [(x - 3, y - 3, x + 3, y + 3) for x, (_, y) in zip(shifted, paper)]
     _draw_marks(axis, study, points, [low * exp(x / across) for x in shifted])
     floor = _draw_floor(axis, [e.more.get("floor") for _, e, _ in points])
@@ -99,7 +106,9 @@ def _draw_panel(axis: Axes, study: Study, mode: int, panel: int, metric: str) ->
         [*(paper[i] for i in front), (72 * WIDE, paper[front[-1]][1])]
     ):
         taken += [(ax, ay - 1, bx, ay + 1), (bx - 1, min(ay, by), bx + 1, max(ay, by))]
-    wanted = [(*paper[i], points[i][2].label) for i in front]
+    clear = _clear(study, mode, panel) if crowded(study) and metric == "coherence" else None
+    shown = [i for i in front if clear is None or points[i][2].spec in clear]
+    wanted = [(*paper[i], points[i][2].label) for i in shown]
     frame = (2.0, 2.0, 72 * WIDE, 72 * HIGH + 4)
     for (px, py, _), label in zip(wanted, place_labels(wanted, taken, frame, sign, 6.5)):
         near = (min(max(px, label.box[0]), label.box[2]), min(max(py, label.box[1]), label.box[3]))
@@ -108,6 +117,12 @@ def _draw_panel(axis: Axes, study: Study, mode: int, panel: int, metric: str) ->
         if label.far:
             axis.annotate("", (px, py), near, arrowprops=line, **spot)
         axis.annotate(label.text, (px, py), (label.x, label.y), fontsize=6.5, **spot)
+
+
+def _clear(study: Study, mode: int, panel: int) -> set[str]:
+    """The samplers at steps of the front that gain something beyond the noise."""
+    here = [p for p in points_of(study, mode) if p.panel == panel]
+    return {study.samplers[p.sampler].spec for p in steps(here, NOISE) if p.value > 0}
 
 
 def _draw_marks(

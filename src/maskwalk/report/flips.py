@@ -41,6 +41,7 @@ class Flips:
 
     found: list[Flip]
     comparisons: int
+    of: str = "samplers"
 
 
 def ranking_flips(study: Study, mode: int, metric: str = "coherence") -> Flips:

@@ -32,14 +32,19 @@ def pareto_front(points: list[tuple[float, float]], sign: int) -> list[int]:
     return front
 
 
-def dodge(points: list[tuple[float, float]], first: list[int], gap: float) -> list[float]:
-    """The x of every point after moving those that cover each other sideways; `first` stay put."""
+def dodge(
+    points: list[tuple[float, float]], first: list[int], gap: float, most: int = 12
+) -> list[float]:
+    """The x of every point after moving those that cover each other sideways; `first` stay put.
+
+    No point moves by more than `most` gaps.
+    """
     placed: list[tuple[float, float]] = []
     xs = [x for x, _ in points]
     rest = [i for i in sorted(range(len(points)), key=lambda i: points[i]) if i not in first]
     for i in [*first, *rest]:
         x, y = points[i]
-        tries = [x + side * step * gap for step in range(13) for side in (1, -1)]
+        tries = [x + side * step * gap for step in range(most + 1) for side in (1, -1)]
         free = (t for t in tries if all(hypot(t - p, y - q) >= gap * 0.99 for p, q in placed))
         xs[i] = next(free, x)
         placed.append((xs[i], y))

@@ -14,7 +14,8 @@ from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
 from maskwalk.report.drawing import HIGH, STOPS, SYMBOLS, WIDE, grid, head
 from maskwalk.report.ledger import Group, Row
-from maskwalk.report.series import METRICS, Line, Series, series
+from maskwalk.report.rule_lines import drawn_series
+from maskwalk.report.series import METRICS, Line, Series
 from maskwalk.report.study import Study, finite
 
 PARTS = {"dependence": ("#8a4fb0", ""), "denoiser": ("#2f8577", "////")}  # hatched: also in grey
@@ -25,7 +26,7 @@ LABEL = 6.5  # points; a label at the end of a line needs as much room
 
 def series_figures(study: Study) -> Iterator[tuple[str, Figure]]:
     """(file stem, figure): every axis in every mode that has lines on it."""
-    for _, group in groupby(series(study), key=lambda s: (s.axis, s.title, s.task)):
+    for _, group in groupby(drawn_series(study), key=lambda s: (s.axis, s.title, s.task)):
         both = list(group)
         for mode, name in enumerate(study.modes):
             shown = [s for s in both if any(line.mode == mode for line in s.lines)]

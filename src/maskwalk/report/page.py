@@ -17,10 +17,11 @@ from maskwalk.report import series as lines
 from maskwalk.report.flips import ranking_flips
 from maskwalk.report.ledger import Group, ledger_data, sheet
 from maskwalk.report.modes import against_paper, compared, modes_told
-from maskwalk.report.series import series
+from maskwalk.report.rule_lines import drawn_series
+from maskwalk.report.rules import BUDGETS, Leader, crowded, front_samplers, leaders, turns
 from maskwalk.report.study import Record, Study, estimate, finite, published
 from maskwalk.report.summary import findings, intro, plural
-from maskwalk.report.tables import METRICS, tables
+from maskwalk.report.tables import METRICS, Table, tables
 
 TEMPLATES = Path(__file__).parent / "templates"
 SHOWN_FLIPS, MOST_FLIPS = 12, 100
@@ -39,9 +40,10 @@ def page(study: Study, command: str | None = None, ledger: Sequence[Group] = ())
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    drawn, shown = series(study), tables(study)
-    traced = traced_panels(study)
-    flips = [ranking_flips(study, mode) for mode in range(len(study.modes))]
+    drawn, shown = drawn_series(study), tables(study)
+    traced, crowd = traced_panels(study), crowded(study)
+    modes = range(len(study.modes))
+    flips = [turns(study, m) if crowd else ranking_flips(study, m) for m in modes]
     return environment.get_template("report.html").render(
         study=study,
         style=Markup((TEMPLATES / "style.css").read_text("utf-8")),
@@ -56,9 +58,12 @@ def page(study: Study, command: str | None = None, ledger: Sequence[Group] = ())
         sheets=[sheet(group, study) for group in ledger],
         left_out=len({(m, p) for m, p, _ in study.cells}) - len(traced) if traced else 0,
         findings=[
-            findings(study, mode, flips[mode]) + against_paper(study, mode)
-            for mode in range(len(study.modes))
+            findings(study, mode, flips[mode]) + against_paper(study, mode) for mode in modes
         ],
+        crowd=crowd,
+        budgets=BUDGETS,
+        leaders=[_by_panel(leaders(study, mode)) for mode in modes] if crowd else [],
+        fronted=[_fronted(study, table) for table in shown] if crowd else [],
         flips=flips,
         shown_flips=SHOWN_FLIPS,
         most_flips=MOST_FLIPS,
@@ -87,6 +92,19 @@ def _sections(study: Study) -> dict[str, dict[str, list[int]]]:
     return out
 
 
+def _by_panel(found: Sequence[Leader]) -> dict[int, dict[float, Leader]]:
+    out: dict[int, dict[float, Leader]] = {}
+    for one in found:
+        out.setdefault(one.panel, {})[one.budget] = one
+    return out
+
+
+def _fronted(study: Study, table: Table) -> set[int]:
+    """The samplers of a table that are on the Pareto front of one of its graphs."""
+    panels = [p for p in study.of_task(table.task) if study.panels[p].title in table.columns]
+    return front_samplers(study, table.mode, panels)
+
+
 def traced_panels(study: Study) -> set[tuple[int, int]]:
     """The (mode, panel) whose traces the page carries: the first, up to a size."""
     sizes: dict[tuple[int, int], int] = {}
@@ -113,6 +131,7 @@ def page_data(
     place = {family.name: i for i, family in enumerate(study.families)}
     return {
         "modes": study.modes,
+        "crowd": crowded(study),
         "families": [{"label": f.label, "marker": f.marker} for f in study.families],
         "samplers": [
             {

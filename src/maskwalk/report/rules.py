@@ -8,9 +8,10 @@ it: rule A beats B when max_i A_i > max_j B_j, and
     p = k_A · ½ erfc(z / √2),   z = (best of A − best of B) / √(se_A² + se_B²),
 
 with k_A the number of settings A could choose from (Bonferroni). B's choice needs no price: if A is
-no better, A_i ≤ B_j for the truly best j, and the best estimate of B is at least that of j. Holm's
-step-down then corrects for all comparisons of a mode. Where two rules change places between graphs,
-both differences must hold, as in flips.py.
+no better, A_i ≤ B_j for the truly best j, and the best estimate of B is at least that of j. That
+the best rule is the best takes 2p against the next, however many rules there are (Gutmann & Maymin
+1987). Holm's step-down then corrects for all comparisons of a mode. Where two rules change places
+between graphs, both differences must hold, as in flips.py.
 """
 
 from collections.abc import Sequence
@@ -77,6 +78,7 @@ class Turns:
 
     found: list[Turn]
     comparisons: int
+    of: str = "rules at equal budgets of calls"
 
 
 def crowded(study: Study) -> bool:
@@ -150,7 +152,7 @@ def leaders(study: Study, mode: int, budgets: Sequence[float] = BUDGETS) -> list
                 if best.point.value - s.point.value
                 <= NOISE * hypot(best.point.spread, s.point.spread)
             ]
-            p = beats(best, second) if second else 1.0
+            p = min(2 * beats(best, second), 1.0) if second else 1.0
             found.append(Leader(panel, budget, best, second, level, p))
     corrected = holm(np.array([f.p for f in found]), len(found))
     return [replace(one, p=float(p)) for one, p in zip(found, corrected)]

@@ -80,7 +80,7 @@ def series(study: Study) -> list[Series]:
     """Every line figure of the study, in the order of its records."""
     figures: dict[tuple[Any, ...], list[Found]] = {}
     for place, record in study.cells.items():
-        name, value = _axis(record)
+        name, value = place_on_axis(record)
         if name:
             figures.setdefault((name, *_setting(record)), []).append((place, record, value))
     out, own = [], swept(study)
@@ -91,7 +91,8 @@ def series(study: Study) -> list[Series]:
     return [s for s in [*kept, *_curves(study)] if len(s.values) > 1]
 
 
-def _axis(record: Record) -> tuple[str, float | None]:
+def place_on_axis(record: Record) -> tuple[str, float | None]:
+    """The axis a record stands on, "" for none, and where; a level line has no place."""
     held = record.get("axis")
     if not isinstance(held, dict) or not held.get("name"):
         return "", None
@@ -108,7 +109,7 @@ def swept(study: Study) -> set[int]:
     """The panels in which a parameter of the samplers is the axis."""
     values: dict[tuple[str, int], set[float]] = {}
     for (_, panel, _), record in study.cells.items():
-        name, value = _axis(record)
+        name, value = place_on_axis(record)
         if value is not None:
             values.setdefault((name, panel), set()).add(value)
     return {panel for (_, panel), held in values.items() if len(held) > 1}
@@ -160,10 +161,11 @@ def _knobs(study: Study, found: list[Found]) -> dict[str, set[str]]:
 
 
 def _shared(titles: list[str]) -> str:
-    """What the titles of an axis's graphs begin with, in whole words; all of them if nothing."""
+    """What the titles of an axis's graphs begin with, in whole words; else all, or how many."""
     words = zip(*(title.split() for title in titles))
     prefix = [w[0] for w in takewhile(lambda w: len(set(w)) == 1, words)]
-    return " ".join(prefix).rstrip(",;:·") or " / ".join(titles)
+    every = " / ".join(titles) if len(titles) < 4 else f"{len(titles)} graphs"
+    return " ".join(prefix).rstrip(",;:·") or every
 
 
 def _marks(found: list[Found]) -> list[tuple[float, str]]:

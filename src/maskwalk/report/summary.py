@@ -5,10 +5,11 @@ the cheapest such sampler is the one worth using. "Never off the graph" means in
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import hypot
+from typing import Protocol, runtime_checkable
 
-from maskwalk.report.flips import Flips
 from maskwalk.report.study import Study, estimate, spread
 from maskwalk.report.tables import span
 
@@ -33,6 +34,23 @@ class Point:
     spread: float
     calls: float
     calls_max: float
+
+
+@runtime_checkable
+class Changes(Protocol):
+    """Pairs that change order between graphs: of samplers (flips.py) or of rules (rules.py)."""
+
+    @property
+    def found(self) -> Sequence[object]:
+        """The pairs."""
+
+    @property
+    def comparisons(self) -> int:
+        """How many were looked at."""
+
+    @property
+    def of(self) -> str:
+        """What the pairs consist of."""
 
 
 def plural(count: int, word: str) -> str:
@@ -68,7 +86,7 @@ def intro(study: Study) -> str:
     return ran + total
 
 
-def findings(study: Study, mode: int, flips: Flips) -> list[Finding]:
+def findings(study: Study, mode: int, flips: Changes) -> list[Finding]:
     """The sentences of one mode; empty where it has no coherence at all."""
     points = points_of(study, mode)
     if not points:
@@ -211,13 +229,13 @@ def _gap(study: Study, points: list[Point]) -> Finding | None:
     return Finding("Which positions matters as much as how many.", text)
 
 
-def _flips(flips: Flips) -> Finding | None:
+def _flips(flips: Changes) -> Finding | None:
     if not flips.comparisons:
         return None
     pairs = plural(len(flips.found), "pair")
-    text = f"{pairs} of samplers change order between graphs beyond the noise."
+    text = f"{pairs} of {flips.of} change order between graphs beyond the noise."
     if not flips.found:
-        text = "No pair of samplers changes order between graphs beyond the noise."
+        text = f"No pair of {flips.of} changes order between graphs beyond the noise."
     return Finding("Rankings and structure.", text)
 
 

@@ -45,7 +45,18 @@ on(all("[data-sampler]"), "click", (chip) => show([+chip.dataset.sampler], state
 on(all("[data-sampler]"), "pointerenter", (chip) => light(+chip.dataset.sampler));
 on(all("[data-sampler]"), "pointerleave", () => light(null));
 on(all("[data-family]"), "click", (name) => show(membersOf(+name.dataset.family), name.getAttribute("aria-pressed") === "false"));
-on([byId("all")], "click", () => show(data.samplers.map((_, i) => i), true));
+const everyone = data.samplers.map((_, i) => i);
+on([byId("all")], "click", () => show(everyone, true));
+if (data.crowd) {
+  on([byId("none")], "click", () => show(everyone, false));
+  on([byId("fronts")], "click", () => {
+    const here = data.panels.map((_, p) => inPanel(p).filter((c) => c.m === state.mode && c.coherence && c.calls));
+    const best = new Set(here.flatMap((cells) => paretoFront(cells, (c) => c.coherence.v, 1).map(({ cell }) => cell.s)));
+    everyone.forEach((s) => (best.has(s) ? state.hidden.delete(s) : state.hidden.add(s)));
+    show([], true);
+  });
+  on([byId("settings")], "click", (button) => button.setAttribute("aria-pressed", byId("legend").classList.toggle("brief") === false));
+}
 on(all(".enlarge"), "click", (button) => {
   const wide = button.closest(".panel").classList.toggle("wide");
   button.setAttribute("aria-pressed", wide);

@@ -50,12 +50,24 @@ function paretoFront(cells, value, sign) {
   return front;
 }
 
-// Moves points that would cover each other sideways; those on the front keep their place.
+// The steps of a front that gain more than two standard errors (as report/rules.py counts them).
+function clearSteps(front) {
+  const spread = ({ v, se, n = 1 }) => se || Math.sqrt((((v * n + 2) / (n + 4)) * (1 - (v * n + 2) / (n + 4))) / (n + 4));
+  const kept = [];
+  for (const { cell } of front) {
+    const now = cell.coherence, last = kept.at(-1)?.coherence || { v: 0, se: 1e-9 };
+    if (now.v - last.v > 2 * Math.hypot(spread(now), spread(last))) kept.push(cell);
+  }
+  return new Set(kept);
+}
+
+// Moves points that would cover each other sideways; those on the front keep their place. In a crowd
+// only a little: a row of fifty equal points would spread over calls that nobody made.
 function dodge(points, gap) {
   const placed = [];
   for (const point of [...points].sort((a, b) => b.front - a.front || a.x - b.x)) {
     const free = (x) => placed.every((q) => Math.hypot(q.x - x, q.y - point.y) >= gap * 0.99);
-    const tries = Array.from({ length: 25 }, (_, k) => point.x + (k % 2 ? 1 : -1) * Math.ceil(k / 2) * gap);
+    const tries = Array.from({ length: data.crowd ? 5 : 25 }, (_, k) => point.x + (k % 2 ? 1 : -1) * Math.ceil(k / 2) * gap);
     point.x = tries.find(free) ?? point.x;
     placed.push(point);
   }
@@ -63,7 +75,8 @@ function dodge(points, gap) {
 
 // Labels try the empty side of the front first (`sign`: above or below) and keep off what is drawn.
 function placeLabels(wanted, points, drawn, frame, sign) {
-  const boxes = [...points.map((p) => [p.x - 6, p.y - 6, p.x + 6, p.y + 6]), ...drawn];
+  const marks = data.crowd ? points.filter((p) => p.front) : points;  // pale ones may be written over
+  const boxes = [...marks.map((p) => [p.x - 6, p.y - 6, p.x + 6, p.y + 6]), ...drawn];
   const shared = (a, b, i) => Math.max(0, Math.min(a[i + 2], b[i + 2]) - Math.max(a[i], b[i]));
   const ways = [[-1, -1], [-1, 0], [0, -1], [1, 0], [1, -1], [0, 1], [1, 1], [-1, 1]];
   const places = [8, 18, 30, 44, 60].flatMap((far) => ways.map(([dx, dy]) => [far, dx, dy * sign]));
@@ -76,11 +89,12 @@ function placeLabels(wanted, points, drawn, frame, sign) {
       const y = point.y + dy * far - height / 2;
       const box = [x, y, x + width, y + height];
       const outside = Math.max(0, frame[0] - x, box[2] - frame[2]) + Math.max(0, frame[1] - y, box[3] - frame[3]);
-      const cost = boxes.reduce((sum, other) => sum + shared(box, other, 0) * shared(box, other, 1), outside * 40);
-      if (!best || cost < best.cost) best = { cost, box, far, point, words };
+      const covers = boxes.reduce((sum, other) => sum + shared(box, other, 0) * shared(box, other, 1), outside * 40);
+      const cost = covers + far - places[0][0];  // rather touch something than stand far away
+      if (!best || cost < best.cost) best = { cost, covers, box, far, point, words };
       if (!cost) break;
     }
-    if (best.cost && !must) continue;
+    if (best.covers && !must) continue;
     boxes.push(best.box);
     out.push(best);
   }
@@ -133,16 +147,18 @@ function drawPlot(figure) {
   });
 
   const best = new Map(front.map(({ cell, ties }) => [cell, labelOf(cell) + (ties ? ` +${ties}` : "")]));
+  const told = data.crowd && metric === "coherence" ? clearSteps(front) : best;
   const points = cells
     .map((cell) => ({ cell, x: x(cell.calls.v), y: y(value(cell)), front: best.has(cell) ? 1 : 0 }))
     .filter((p) => p.x >= frame[0] - 1 && p.x <= frame[2] + 1 && p.y >= frame[1] - 8 && p.y <= frame[3] + 8)
     .sort((a, b) => a.cell.calls.v - b.cell.calls.v || value(b.cell) - value(a.cell));
   dodge(points, wide ? 10 : 8);
-  const nodes = points.map((p) => drawPoint(p, metric, y, wide ? 5.5 : 4.6));
+  if (data.crowd) points.sort((a, b) => a.front - b.front);  // the front is drawn last, on top
+  const nodes = points.map((p) => drawPoint(p, metric, y, (wide ? 5.5 : 4.6) - (data.crowd && !p.front ? 1 : 0)));
   inside.append(...nodes);
   rove(nodes);
 
-  const wanted = points.map((point) => ({ point, words: best.get(point.cell) || labelOf(point.cell), must: best.has(point.cell) }));
+  const wanted = points.map((point) => ({ point, words: best.get(point.cell) || labelOf(point.cell), must: told.has(point.cell) }));
   const labelled = wanted.filter((label) => label.must || wide).sort((a, b) => b.must - a.must);
   for (const label of placeLabels(labelled, points, drawn, [frame[0] + 2, 0, frame[2] - 2, frame[3] - 2], sign)) {
     const { box, far, point, words } = label;
@@ -165,9 +181,9 @@ function drawFloor(inside, floors, frame, y) {
   return [[frame[0], y(high), frame[2], y(high) + tall], [frame[2] - 70, y(low) + 4, frame[2], y(low) + 20]];
 }
 
-function drawPoint({ cell, x, y: height }, metric, y, size) {
+function drawPoint({ cell, x, y: height, front }, metric, y, size) {
   const e = cell[metric], mark = marker(familyOf(cell), size, x, height);
-  const node = svg("g", { class: `point fam${familyOf(cell)}`, "data-s": cell.s });
+  const node = svg("g", { class: `point fam${familyOf(cell)}${data.crowd && !front ? " behind" : ""}`, "data-s": cell.s });
   if (e.se) node.append(line("error", x, y(e.v - e.se), x, y(e.v + e.se)));
   node.append(mark);
   speak(node, mark, { s: cell.s, title: labelOf(cell), words: tell(cell) });
