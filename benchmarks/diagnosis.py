@@ -12,10 +12,10 @@ from itertools import combinations
 import numpy as np
 import torch
 
+from maskwalk.cells import Cell, build_law
 from maskwalk.decoding import decode
 from maskwalk.denoisers.table import build_denoiser
 from maskwalk.draws import Streams
-from maskwalk.experiment import Cell, build_law
 from maskwalk.likelihood import estimate
 from maskwalk.optimum import (
     Entropies,

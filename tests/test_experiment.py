@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from maskwalk.cells import Cell, run_cell
 from maskwalk.engine import Run
 from maskwalk.errors import MaskwalkError
-from maskwalk.experiment import Cell, Experiment, run_cell
+from maskwalk.experiment import Experiment
 from maskwalk.records import RecordFile, read_records
 
 SMALL = """
@@ -150,7 +151,7 @@ def test_the_batch_size_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None
         per_prompt=2,
     )
     whole = run_cell(cell)[0]
-    monkeypatch.setattr("maskwalk.experiment.BATCH", 7)
+    monkeypatch.setattr("maskwalk.cells.BATCH", 7)
     assert run_cell(cell)[0]["metrics"] == whole["metrics"]
 
 
@@ -196,6 +197,11 @@ def test_modes_axes_and_columns_reach_the_records(tmp_path: Path) -> None:
     axis = {"name": "memory order", "marks": [4, 5], "value": 2}
     assert [r.get("axis") for r in records] == [axis, None] * 2
     assert {r["column"] for r in records} == {"st_er_p0"}
+    path.write_text(path.read_text() + '[[graphs]]\nzoo = "st_er_deg7"\nquick = false\n')
+    assert (
+        len(Experiment.load(path).cells) == 8
+        and len(Experiment.load(path).reduced(2, 1).cells) == 4
+    )
     small = experiment.reduced(2, 1)
     assert all(c.count == 2 for c in small.cells)
     assert {c.key for c in small.cells}.isdisjoint(c.key for c in experiment.cells)

@@ -35,6 +35,7 @@ LAYERS = [
     "metrics",
     "records",
     "published",
+    "cells",
     "experiment",
     "fitting",
     "reproduction",

@@ -34,10 +34,10 @@ from maskwalk.oracles import oracle_for
 from maskwalk.replay import replay
 from maskwalk.samplers.bisection import Bisection
 from maskwalk.samplers.dependence_bounded import DependenceBounded
-from maskwalk.samplers.shared.information import walls
-from maskwalk.samplers.shared.largest_set import largest_set
 from maskwalk.samplers.optimal_random import OptimalRandom
 from maskwalk.samplers.planned import Planned
+from maskwalk.samplers.shared.information import walls
+from maskwalk.samplers.shared.largest_set import largest_set
 from maskwalk.tasks import TASKS
 from maskwalk.walks import ChainLaw
 from tests.conftest import FLAT, STANDS, small_law

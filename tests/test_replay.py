@@ -14,6 +14,7 @@ from torch import Tensor
 from typer.testing import CliRunner
 
 from maskwalk.canvas import UnmaskingPolicy
+from maskwalk.cells import Cell, build_law
 from maskwalk.commands.diagnose import diagnose as command
 from maskwalk.commands.diagnose import table
 from maskwalk.contract import FALSE_ALARM, goodness_of_fit
@@ -24,7 +25,6 @@ from maskwalk.diagnosis import PAPER, best_plans, diagnose, exact_walks, for_jso
 from maskwalk.draws import Draw, Streams
 from maskwalk.errors import MaskwalkError
 from maskwalk.exact import bridge_law, sampler_law
-from maskwalk.experiment import Cell, build_law
 from maskwalk.likelihood import Likelihood, estimate
 from maskwalk.oracles import EnumerationOracle, oracle_for
 from maskwalk.replay import Replayed, bridges, replay, truth_of

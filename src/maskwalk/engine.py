@@ -15,8 +15,9 @@ from pathlib import Path
 import torch
 
 from maskwalk import shipped
+from maskwalk.cells import Cell, run_cell
 from maskwalk.errors import whole
-from maskwalk.experiment import Cell, Experiment, run_cell
+from maskwalk.experiment import Experiment
 from maskwalk.include import include
 from maskwalk.records import Record, RecordFile, read_records
 

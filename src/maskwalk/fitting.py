@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from maskwalk import shipped
+from maskwalk.cells import build_law
 from maskwalk.decoding import decode
 from maskwalk.denoisers.network import NetworkDenoiser
 from maskwalk.denoisers.pretrained import Pretrained
@@ -18,7 +19,6 @@ from maskwalk.denoisers.table import settle
 from maskwalk.denoisers.weights import DDiTConfig
 from maskwalk.draws import Streams
 from maskwalk.errors import whole
-from maskwalk.experiment import build_law
 from maskwalk.samplers import SAMPLERS
 from maskwalk.training.loop import Validate, train
 from maskwalk.training.settings import Job, Settings

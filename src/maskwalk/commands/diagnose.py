@@ -64,12 +64,12 @@ def diagnose(
     """
     from dataclasses import asdict, replace
 
+    from maskwalk.cells import Cell, build_law
     from maskwalk.denoisers.table import build_denoiser
     from maskwalk.diagnosis import PAPER, best_plans, exact_walks, for_json
     from maskwalk.diagnosis import diagnose as one
     from maskwalk.diagnosis import optimal as best_of
     from maskwalk.draws import preset as preset_of
-    from maskwalk.experiment import Cell, build_law
     from maskwalk.replay import check_replayable, truth_of
     from maskwalk.samplers import SAMPLERS
     from maskwalk.tasks import TASKS

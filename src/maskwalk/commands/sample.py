@@ -34,7 +34,7 @@ def sample(
     Example: maskwalk sample --denoiser zoo:st_er_deg7 --sampler 'entropy(block=1)' --count 64
     """
     from maskwalk.catalogue import summary
-    from maskwalk.experiment import Cell, build_law, run_cell
+    from maskwalk.cells import Cell, build_law, run_cell
     from maskwalk.report.walk import walk_summary
 
     bring_in(include)

@@ -17,9 +17,9 @@ from pathlib import Path
 from queue import Queue
 from typing import Any
 
+from maskwalk.cells import Cell
 from maskwalk.errors import MaskwalkError
 from maskwalk.evaluation.outcomes import Outcome, outcome
-from maskwalk.experiment import Cell
 
 
 class Crew:

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from maskwalk.canvas import Sampler
-from maskwalk.experiment import Cell, build_law, run_cell
+from maskwalk.cells import Cell, build_law, run_cell
 from maskwalk.records import Record
 
 

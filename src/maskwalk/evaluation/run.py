@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from maskwalk.canvas import Sampler
+from maskwalk.cells import Cell, build_law
 from maskwalk.denoisers.protocol import Denoiser
 from maskwalk.denoisers.table import build_denoiser
 from maskwalk.diagnosis import diagnose, exact_walks
@@ -24,7 +25,6 @@ from maskwalk.evaluation.result import Evaluation
 from maskwalk.evaluation.suite import Scene, scenes
 from maskwalk.evaluation.trial import broken_checks
 from maskwalk.evaluation.verdict import Comparison, compare, judge
-from maskwalk.experiment import Cell, build_law
 from maskwalk.records import Record
 from maskwalk.replay import check_replayable
 from maskwalk.tasks import TASKS

@@ -12,9 +12,9 @@ out, and a curve has fewer points.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from maskwalk.cells import Cell
 from maskwalk.denoisers.table import PLACE, ZOO, trained_on
 from maskwalk.errors import unknown
-from maskwalk.experiment import Cell
 
 ORACLE_BASELINES = (
     "random(block=24)",
