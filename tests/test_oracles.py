@@ -349,9 +349,11 @@ def test_memory_stays_bounded_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None
             assert_same(make(law)(tokens), want)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_five_hundred_nodes_take_less_than_a_gigabyte() -> None:
     program = """
-import resource, torch
+import torch
+from pathlib import Path
 from maskwalk.graphs import GRAPHS
 from maskwalk.oracles import oracle_for
 from maskwalk.walks import WALKS
@@ -359,13 +361,14 @@ graph = GRAPHS.build("st_er(nodes=500, p=0.01)", seed=0)
 law = WALKS.build("lazy(stay=0.125)", graph=graph, length=24)
 answer = oracle_for(law)(torch.full((512, 24), 500))
 assert answer.shape == (512 * 24, 500)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+lines = Path("/proc/self/status").read_text().splitlines()
+print(next(line.split()[1] for line in lines if line.startswith("VmHWM")))
 """
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    kilobytes = int(done.stdout) if sys.platform != "darwin" else int(done.stdout) // 1024
-    assert kilobytes < 10**6
+    # Not getrusage: its peak survives exec, so it would be that of the process running the tests.
+    assert int(done.stdout) < 10**6
 
 
 def test_thirty_nodes_of_order_three() -> None:
