@@ -182,8 +182,14 @@ def test_reproduce_runs_compares_and_resumes(
     page = (tmp_path / "report.html").read_text()
     assert "maskwalk reproduce paper --only figure_distant_k --quick --out DIR" in page
     before = (tmp_path / "records.jsonl").read_bytes()
-    assert cli(*words, "--out", str(tmp_path))[0] == 0
+    code, _, err = cli(*words, "--out", str(tmp_path))
+    assert code == 0 and "days" not in err
     assert (tmp_path / "records.jsonl").read_bytes() == before
+    few = reproduction.paper(["figure_distant_k"], quick=True)
+    monkeypatch.setattr(reproduction, "paper", lambda only, quick: few)
+    words.remove("--quick")
+    code, _, err = cli(*words, "--device", "cpu", "--out", str(tmp_path))
+    assert code == 0 and "days on a CPU" in err
 
 
 def test_reproduce_refuses_in_sentences(cli: Any, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from maskwalk.commands.common import check_device, out, progress, say_written
+from maskwalk.commands.common import check_device, err, out, progress, say_written
 from maskwalk.errors import unknown
 
 
@@ -52,6 +52,10 @@ def reproduce(
         raise unknown("paper", what, ("paper",))
     device = check_device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     workers = workers or (os.cpu_count() or 1 if device == "cpu" else 1)
+    if device == "cpu" and not quick:
+        err.print(
+            "The full run takes days on a CPU; with --quick it takes minutes.", style="yellow"
+        )
     if train or reproduction.lacking():
         os.environ["MASKWALK_ZOO"] = str(reproduction.train(to, device))
     runs = [Run(e, to, workers, device) for e in reproduction.paper(only, quick)]
