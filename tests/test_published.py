@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from maskwalk.records import read_records
 from maskwalk.samplers import SAMPLERS
 from maskwalk.specs import parse
 from maskwalk.tasks import TASKS
+from maskwalk.training import zoo
+from maskwalk.training.settings import Settings
 
 TASK = {
     "unconditional": "unconditional()",
@@ -190,6 +193,24 @@ def test_reproduce_runs_compares_and_resumes(
     words.remove("--quick")
     code, _, err = cli(*words, "--device", "cpu", "--out", str(tmp_path))
     assert code == 0 and "days on a CPU" in err
+
+
+def test_training_for_the_reproduction_goes_on_where_it_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a kill between the last checkpoint and the packing: the same weights, packed."""
+    monkeypatch.setattr(zoo, "HELD", 4)
+    settings = Settings(steps=2, batch=4, every=1)
+    made = reproduction.fit(tmp_path, ["two_b1"], settings, "cpu", samples=1)
+    first = json.loads((made / "manifest.json").read_text())["models"]["two_b1"]
+    shutil.rmtree(made)
+    assert reproduction.fit(tmp_path, ["two_b1"], settings, "cpu", samples=1) == made
+    again = json.loads((made / "manifest.json").read_text())["models"]["two_b1"]
+    assert first["sha256"] == again["sha256"]
+    # A zoo that is whole is not trained again, whatever the device.
+    before = (made / "manifest.json").stat().st_mtime_ns
+    assert reproduction.train(tmp_path, "cpu") == made
+    assert (made / "manifest.json").stat().st_mtime_ns == before
 
 
 def test_reproduce_refuses_in_sentences(cli: Any, tmp_path: Path) -> None:

@@ -51,7 +51,19 @@ def train(out: Path, device: str) -> Path:
             "Training the paper's seven models takes days on a CPU. Use --device cuda (about five "
             "minutes on an H200), or leave --train out to take the shipped models."
         )
+    return fit(out, list(MODELS), Settings(steps=50_000, every=5_000), device)
+
+
+def fit(out: Path, names: list[str], settings: Settings, device: str, samples: int = 512) -> Path:
+    """One batched training run into `out`/zoo, from its last checkpoint if there is one."""
     work = out / "training"
-    settings = Settings(steps=50_000, every=5_000)
-    fit_zoo(list(MODELS), out / "zoo", work, settings=settings, device=device, resume=work.exists())
+    fit_zoo(
+        names,
+        out / "zoo",
+        work,
+        settings=settings,
+        device=device,
+        resume=work.exists(),
+        samples=samples,
+    )
     return out / "zoo"
