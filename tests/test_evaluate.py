@@ -18,6 +18,7 @@ from maskwalk.evaluation import cache, crew, pairing, suite, verdict
 from maskwalk.evaluation.outcomes import Outcome, outcome
 from maskwalk.evaluation.policy import candidate
 from maskwalk.evaluation.run import evaluate
+from maskwalk.holm import holm
 from maskwalk.samplers import SAMPLERS, Bisection, Entropy
 
 SPECS = ("random(block=24)", "random(block=4)", "bisection", "left_to_right")
@@ -78,7 +79,8 @@ def test_the_interval_is_bonett_and_prices() -> None:
 
 
 def test_holm() -> None:
-    assert pairing.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    found = holm(np.array([0.01, 0.04, 0.03, 0.005]))
+    assert found == pytest.approx([0.03, 0.06, 0.06, 0.02])
 
 
 def made(calls: float, coherent: np.ndarray) -> Outcome:

@@ -7,6 +7,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "maskwalk"
 LAYERS = [
     "errors",
     "threads",
+    "holm",
     "shipped",
     "specs",
     "kernels",

@@ -17,6 +17,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from maskwalk.denoisers.ddit import Modulation, hidden_states, logits, modulations
+from maskwalk.denoisers.noise import sigma
 from maskwalk.denoisers.protocol import masked_positions
 from maskwalk.denoisers.weights import DDiTConfig, layout
 from maskwalk.errors import MaskwalkError, one_of, whole
@@ -95,8 +96,7 @@ class NetworkDenoiser:
         if modulation is None:
             # The time at which this share of tokens is expected to be masked.
             share = (tokens == self.mask_id).float().mean(1)
-            sigma = -torch.log1p(-(1 - 1e-3) * share)[None]
-            modulation = modulations(self.config, weights, sigma)
+            modulation = modulations(self.config, weights, sigma(share)[None])
         hidden = hidden_states(self.config, weights, tokens[None], angles, modulation)
         out, bias = logits(self.config, weights, hidden, single=True)
         return out[0], bias[0]

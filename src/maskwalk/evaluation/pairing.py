@@ -19,7 +19,7 @@ share prompts, so that their differences vary together: with twenty equal baseli
 
 Interval. Mean and standard error with two prompts added, one won and one lost (Bonett & Price 2012,
 "Adjusted Wald confidence interval for a difference of binomial proportions based on paired data"):
-64 ties in 64 prompts are not certainty. Several comparisons: Holm (1979).
+64 ties in 64 prompts are not certainty.
 """
 
 from collections.abc import Sequence
@@ -127,13 +127,3 @@ def front(calls: Vector, quality: Vector) -> list[int]:
         if weights is not None and weights[i] > 0.5:
             own.append(int(i))
     return own
-
-
-def holm(p: Sequence[float]) -> list[float]:
-    """Holm's adjusted p-values: under any dependence, one false alarm at most at the level."""
-    order = np.argsort(p, kind="stable")
-    adjusted, worst = [0.0] * len(p), 0.0
-    for rank, i in enumerate(order):
-        worst = max(worst, min(1.0, (len(p) - rank) * p[i]))
-        adjusted[i] = worst
-    return adjusted

@@ -26,10 +26,10 @@ from maskwalk.evaluation.pairing import (
     difference,
     fewest_calls,
     front,
-    holm,
     opponents,
 )
 from maskwalk.evaluation.suite import Scene
+from maskwalk.holm import holm
 
 FEWER, KEPT, VOID = 0.75, 0.95, 0.05
 
@@ -92,8 +92,8 @@ def compare(
 
 def judge(found: Sequence[Comparison]) -> tuple[Comparison, ...]:
     """The same with positions, after Holm's correction over all of them."""
-    adjusted = holm([1.0 if c.front is None else c.front.p for c in found])
-    dearer = holm([c.cheaper for c in found])
+    adjusted = holm(np.array([1.0 if c.front is None else c.front.p for c in found])).tolist()
+    dearer = holm(np.array([c.cheaper for c in found])).tolist()
     judged = []
     for c, p, calls in zip(found, adjusted, dearer):
         lower = c.front is not None and c.front.value < 0

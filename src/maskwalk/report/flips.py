@@ -15,6 +15,7 @@ from math import sqrt
 import numpy as np
 from scipy.special import erfc
 
+from maskwalk.holm import holm
 from maskwalk.report.study import Study, spread
 
 LEVEL = 0.05
@@ -59,13 +60,12 @@ def ranking_flips(study: Study, mode: int, metric: str = "coherence") -> Flips:
             p = erfc(certain[a, b] / sqrt(2))
             parts.append(np.stack([p, both[a], both[b], here, there], 1))
     tests = np.concatenate(parts)
-    tests = tests[tests[:, 0].argsort(kind="stable")]
-    holm = np.maximum.accumulate(np.minimum(tests[:, 0] * (comparisons - np.arange(len(tests))), 1))
-    tests, holm = tests[holm <= LEVEL], holm[holm <= LEVEL]
-    return Flips(_widest(study, values, tests[:, 1:].astype(int), holm), comparisons)
+    corrected = holm(tests[:, 0], comparisons)
+    tests, corrected = tests[corrected <= LEVEL], corrected[corrected <= LEVEL]
+    return Flips(_widest(study, values, tests[:, 1:].astype(int), corrected), comparisons)
 
 
-def _widest(study: Study, values: np.ndarray, tests: np.ndarray, holm: np.ndarray) -> list[Flip]:
+def _widest(study: Study, values: np.ndarray, tests: np.ndarray, p: np.ndarray) -> list[Flip]:
     """One flip for every pair of samplers and task: the pair of graphs with the widest swing."""
     a, b, g, h = tests.T
     turned = a > b  # one entry a pair, whichever graph comes first
@@ -81,7 +81,7 @@ def _widest(study: Study, values: np.ndarray, tests: np.ndarray, holm: np.ndarra
         Flip(
             study.panels[g[i]].task, int(a[i]), int(b[i]), int(g[i]), int(h[i]),
             (float(four[i, 0]), float(four[i, 1]), float(four[i, 2]), float(four[i, 3])),
-            float(swing[i]), float(holm[i]), int(n),
+            float(swing[i]), float(p[i]), int(n),
         )
         for i, n in zip(order[first], places)
     ]  # fmt: skip

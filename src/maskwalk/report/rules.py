@@ -21,6 +21,7 @@ from math import erfc, hypot, sqrt
 
 import numpy as np
 
+from maskwalk.holm import holm
 from maskwalk.report.flips import LEVEL
 from maskwalk.report.layout import pareto_front
 from maskwalk.report.study import Study
@@ -125,15 +126,6 @@ def beats(one: Stand, other: Stand) -> float:
     if gap <= 0 or joint == 0:
         return 1.0
     return min(one.choices * 0.5 * erfc(gap / joint / sqrt(2)), 1.0)
-
-
-def holm(p: np.ndarray, comparisons: int) -> np.ndarray:
-    """Holm's step-down for the smallest of so many p-values, in the order given."""
-    order = p.argsort(kind="stable")
-    steps = np.minimum(p[order] * (comparisons - np.arange(len(p))), 1.0)
-    out = np.empty(len(p))
-    out[order] = np.maximum.accumulate(steps)
-    return out
 
 
 def leaders(study: Study, mode: int, budgets: Sequence[float] = BUDGETS) -> list[Leader]:

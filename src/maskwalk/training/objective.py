@@ -21,10 +21,10 @@ from torch import Tensor
 
 from maskwalk.denoisers.ddit import hidden_states, logits, modulations
 from maskwalk.denoisers.dropout import Dropout
+from maskwalk.denoisers.noise import EPSILON, sigma
 from maskwalk.denoisers.weights import DDiTConfig, Weights
 from maskwalk.draws import WORD, Purpose, Streams, philox
 
-EPSILON = 1e-3
 KEY = (0x6D61736B, 0x77616C6B)  # separates these words from every other stream
 DROPOUT, ORDER = 1 << 20, 1 << 21  # "places" beyond every position of a walk
 
@@ -109,11 +109,6 @@ def cross_entropy(
     out = torch.where(column < config.vocab_size, out, -torch.inf)
     target = torch.where(column == walks[..., None], out, 0.0).sum(-1)
     return torch.logsumexp(out, -1) - target
-
-
-def sigma(times: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-    """The log-linear noise level of a time: tokens survive with probability exp(-σ)."""
-    return -torch.log1p(-(1 - EPSILON) * times)
 
 
 def loss(
