@@ -59,7 +59,7 @@ class Block(nn.Module):
     def __init__(self, config: DDiTConfig, dropout: float) -> None:
         super().__init__()
         d = config.hidden
-        self.heads, self.dropout = config.heads, dropout
+        self.heads, self.dropout, self.causal = config.heads, dropout, config.causal
         self.norm1, self.norm2 = Norm(d), Norm(d)
         self.attn_qkv = nn.Linear(d, 3 * d, bias=False)
         self.attn_out = nn.Linear(d, d, bias=False)
@@ -76,7 +76,8 @@ class Block(nn.Module):
         qkv = self.attn_qkv(self.norm1(x) * (1 + scale1) + shift1)
         q, k, v = qkv.view(batch, length, 3, self.heads, -1).unbind(2)
         q, k, v = (t.transpose(1, 2) for t in (rotary(q), rotary(k), v))
-        a = F.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(batch, length, d)
+        a = F.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
+        a = a.transpose(1, 2).reshape(batch, length, d)
         x = x + gate1 * F.dropout(self.attn_out(a), self.dropout, self.training)
         h = self.mlp(self.norm2(x) * (1 + scale2) + shift2)
         return x + gate2 * F.dropout(h, self.dropout, self.training)
@@ -110,10 +111,15 @@ class PlainDDiT(nn.Module):
         self.sigma_map = Sigma(config.cond)
         self.blocks = nn.ModuleList(Block(config, dropout) for _ in range(config.blocks))
         self.output_layer = Output(config)
+        if config.tied:
+            self.output_layer.linear.weight = self.vocab_embed.embedding
 
     def forward(self, tokens: Tensor, sigma: Tensor | None = None) -> Tensor:
         if sigma is None:
             sigma = torch.zeros(len(tokens), device=tokens.device)
+        if self.config.causal:
+            begin = torch.full_like(tokens[:, :1], self.config.mask_id)
+            tokens = torch.cat([begin, tokens[:, :-1]], 1)
         x, c = self.vocab_embed(tokens), self.sigma_map(sigma)
         for block in self.blocks:
             x = block(x, c)

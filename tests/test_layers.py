@@ -42,6 +42,7 @@ LAYERS = [
     "reproduction",
     "include",
     "engine",
+    "texts",
     "report",
     "evaluation",
     "catalogue",

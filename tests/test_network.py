@@ -44,6 +44,25 @@ def answers(
     return (out + bias[:, None])[..., : config.vocab_size].view(*tokens.shape, -1)
 
 
+def state(config: DDiTConfig, flat: Tensor) -> dict[str, Tensor]:
+    """A model's weights for the plain network, which has the tied map under both its names."""
+    named = {k: v[0] for k, v in layout(config).named(flat).items()}
+    if config.tied:
+        named["output_layer.linear.weight"] = named["vocab_embed.embedding"]
+    return named
+
+
+def test_a_causal_network_does_not_see_what_comes_later() -> None:
+    config = DDiTConfig(**{**TINY.to_json(), "causal": True})
+    flat = rough(config, [3])
+    tokens = torch.randint(0, 11, (1, 4, 6), generator=torch.Generator().manual_seed(0))
+    other = tokens.clone()
+    other[..., 3:] = (other[..., 3:] + 1) % 11
+    one, two = answers(config, flat, tokens), answers(config, flat, other)
+    torch.testing.assert_close(one[:, :, :4], two[:, :, :4])  # position 3 does not see itself
+    assert not torch.allclose(one[:, :, 4:], two[:, :, 4:])
+
+
 def test_the_papers_model_has_as_many_parameters_as_the_public_one() -> None:
     assert DDiTConfig().parameters == 3_863_413
     named = layout(DDiTConfig()).named(torch.zeros(1, layout(DDiTConfig()).size))
@@ -51,14 +70,15 @@ def test_the_papers_model_has_as_many_parameters_as_the_public_one() -> None:
     assert MDLM.parameters == 169_627_218 and MDLM.mask_id + 1 == 50_258
 
 
-@pytest.mark.parametrize("timed", [False, True])
-def test_it_is_the_plain_network(timed: bool) -> None:
+@pytest.mark.parametrize("kind", ["", "time_conditioning", "causal", "tied"])
+def test_it_is_the_plain_network(kind: str) -> None:
     from plain_ddit import PlainDDiT
 
-    config = DDiTConfig(**{**TINY.to_json(), "time_conditioning": timed})
+    timed = kind == "time_conditioning"
+    config = DDiTConfig(**{**TINY.to_json(), **({kind: True} if kind else {})})
     flat = rough(config, [3])
     plain = PlainDDiT(config).eval()
-    plain.load_state_dict({k: v[0] for k, v in layout(config).named(flat).items()})
+    plain.load_state_dict(state(config, flat))
     tokens = torch.randint(0, 12, (5, 6), generator=torch.Generator().manual_seed(0))
     sigma = torch.linspace(0.1, 3.0, 5) if timed else None
     with torch.no_grad():
@@ -77,18 +97,20 @@ def test_several_models_at_once_are_those_models() -> None:
         torch.testing.assert_close(together[m : m + 1], alone, rtol=1e-4, atol=1e-5)
 
 
-def test_gradients_are_those_of_the_plain_network() -> None:
+@pytest.mark.parametrize("text", [False, True])
+def test_gradients_are_those_of_the_plain_network(text: bool) -> None:
     """The hand-written gradients of look-up and product."""
     from plain_ddit import PlainDDiT
 
-    flat = rough(TINY, [3]).requires_grad_()
-    plain = PlainDDiT(TINY)
-    plain.load_state_dict({k: v[0] for k, v in layout(TINY).named(flat.detach()).items()})
+    config = DDiTConfig(**{**TINY.to_json(), "causal": text, "tied": text})
+    flat = rough(config, [3]).requires_grad_()
+    plain = PlainDDiT(config)
+    plain.load_state_dict(state(config, flat.detach()))
     tokens = torch.randint(0, 12, (5, 6), generator=torch.Generator().manual_seed(0))
     pull = torch.randn(5, 6, 11, generator=torch.Generator().manual_seed(1))
-    (found,) = torch.autograd.grad((answers(TINY, flat, tokens[None])[0] * pull).sum(), flat)
+    (found,) = torch.autograd.grad((answers(config, flat, tokens[None])[0] * pull).sum(), flat)
     (plain(tokens)[..., :11] * pull).sum().backward()
-    for name, value in layout(TINY).named(found).items():
+    for name, value in layout(config).named(found).items():
         expected = plain.get_parameter(name).grad
         assert expected is not None
         torch.testing.assert_close(value[0], expected, rtol=1e-3, atol=1e-4, msg=name)

@@ -18,6 +18,7 @@ from maskwalk.commands.new import new
 from maskwalk.commands.report import report
 from maskwalk.commands.reproduce import reproduce
 from maskwalk.commands.sample import sample
+from maskwalk.commands.text import text
 from maskwalk.commands.theory import theory
 from maskwalk.commands.train import train
 from maskwalk.commands.zoo import zoo
@@ -47,6 +48,7 @@ for command in (
     train,
 ):
     app.command()(command)
+app.add_typer(text)
 app.add_typer(new)
 
 

@@ -23,6 +23,7 @@ PAPER = (
     "figure_bottleneck",
     "figure_distant_k",
 )
+LANGUAGE = "figure_language"  # of another kind: texts, not walks; only by name
 QUICK = (32, 2)  # prompts, samples of each
 MODELS = ("st_er_p0", "st_er_deg7", "two_b1", "two_b8", "two_b64", "chain_m10", "distant_k")
 
@@ -30,8 +31,10 @@ MODELS = ("st_er_p0", "st_er_deg7", "two_b1", "two_b8", "two_b64", "chain_m10", 
 def paper(only: list[str] | None = None, quick: bool = False) -> list[Experiment]:
     """The paper's experiments, or those named; `quick` has a few dozen sequences a cell."""
     for name in only or ():
+        if name == LANGUAGE:
+            raise MaskwalkError(f"{LANGUAGE} has a report of its own: name it alone.")
         if name not in PAPER:
-            raise unknown("table or figure", name, PAPER)
+            raise unknown("table or figure", name, (*PAPER, LANGUAGE))
     chosen = [name for name in PAPER if not only or name in only]
     found = [Experiment.load(shipped("experiments") / "paper" / f"{name}.toml") for name in chosen]
     return [experiment.reduced(*QUICK) for experiment in found] if quick else found

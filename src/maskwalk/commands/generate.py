@@ -1,7 +1,7 @@
 """`maskwalk generate`: text from somebody's model with any sampler."""
 
 import json
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
@@ -10,7 +10,16 @@ from maskwalk.commands import common
 from maskwalk.commands.common import bring_in, check_device, err, out
 from maskwalk.errors import MaskwalkError
 
-Model = Annotated[str, typer.Option(help="hf:PATH, or hf:NAME on the Hugging Face hub.")]
+if TYPE_CHECKING:
+    from maskwalk.language import LanguageModel
+
+Model = Annotated[
+    str,
+    typer.Option(
+        help="zoo:books_mdm (masked), zoo:books_ar (causal), a directory of `maskwalk text train`; "
+        "hf:PATH, or hf:NAME on the Hugging Face hub."
+    ),
+]
 Tokenizer = Annotated[str | None, typer.Option(help="Its tokenizer, if it brings none.")]
 Template = Annotated[
     str | None, typer.Option(help="Text with gaps of so many tokens: 'The {3} sat on {5}.'")
@@ -44,8 +53,13 @@ def generate(
         bool | None, typer.Option(help="Logits at i speak of i + 1, as Dream's do; guessed.")
     ] = None,
     end_of_text: Annotated[str | None, typer.Option(help="Id or text of it; guessed.")] = None,
-    rows: Annotated[int, typer.Option(help="Sequences the network reads together.")] = 1,
-    precision: Annotated[str, typer.Option(help="float32, float16 or bfloat16.")] = "float32",
+    rows: Annotated[
+        int | None,
+        typer.Option(help="Sequences the network reads together [1; ours 8]."),
+    ] = None,
+    precision: Annotated[
+        str | None, typer.Option(help="float32, float16 or bfloat16 [float32].")
+    ] = None,
     trust_remote_code: Annotated[
         bool, typer.Option("--trust-remote-code", help="Run code that comes with the model.")
     ] = False,
@@ -56,7 +70,9 @@ def generate(
     as_json: common.AsJson = False,
     include: common.Include = None,
 ) -> None:
-    """Fill text with one sampler and somebody's model (needs the extra `language`).
+    """Fill text with one sampler and a model of text (needs the extra `language`).
+
+    Example: maskwalk generate --denoiser zoo:books_mdm --length 64 --sampler 'bisection(order=4)'
 
     Example: maskwalk generate --denoiser hf:bert-base-uncased --prompt 'the cat' --trace
 
@@ -66,26 +82,36 @@ def generate(
     from maskwalk.draws import Draw
     from maskwalk.language import generate as make
     from maskwalk.language import load
+    from maskwalk.language.own import is_own, load_own
 
     bring_in(include)
-    if not denoiser.startswith("hf:"):
-        raise MaskwalkError(
-            f"generate needs a model of text, written hf:PATH or hf:NAME, not {denoiser!r}; walks "
-            "on graphs are `maskwalk sample`."
-        )
     draw = Draw(temperature=temperature, top_p=top_p, min_p=min_p)
-    model = load(
-        denoiser,
-        tokenizer=tokenizer,
-        kind=kind,
-        mask=mask,
-        shifted=shifted,
-        end_of_text=end_of_text,
-        rows=rows,
-        device=check_device(device),
-        precision=precision,
-        trust_remote_code=trust_remote_code,
-    )
+    model: LanguageModel
+    if is_own(denoiser):
+        given = (tokenizer, kind, mask, shifted, end_of_text)
+        if any(value is not None for value in given):
+            raise MaskwalkError(
+                f"{denoiser} knows its tokenizer, kind and mask: leave those options out."
+            )
+        model = load_own(denoiser, rows=rows, device=check_device(device), precision=precision)
+    elif denoiser.startswith("hf:"):
+        model = load(
+            denoiser,
+            tokenizer=tokenizer,
+            kind=kind,
+            mask=mask,
+            shifted=shifted,
+            end_of_text=end_of_text,
+            rows=rows or 1,
+            device=check_device(device),
+            precision=precision or "float32",
+            trust_remote_code=trust_remote_code,
+        )
+    else:
+        raise MaskwalkError(
+            f"generate needs a model of text: zoo:books_mdm, a directory of `maskwalk text train`, "
+            f"hf:PATH or hf:NAME, not {denoiser!r}; walks on graphs are `maskwalk sample`."
+        )
     rule = sampler or ("left_to_right" if model.causal else "confidence(block=1)")
     text: dict[str, Any] = {
         "prompt": prompt,

@@ -34,7 +34,8 @@ def report(
 ) -> None:
     """Tables and one self-contained page from the records of a run; never recomputes.
 
-    A ledger of `maskwalk diagnose --out` in the same directory becomes a section of the page.
+    A ledger of `maskwalk diagnose --out` in the same directory becomes a section of the page;
+    records of texts get a page of their own kind.
 
     Examples: maskwalk report runs/mine --format html --format svg
 
@@ -42,17 +43,34 @@ def report(
     """
     from maskwalk.published import attach
     from maskwalk.records import read_records
-    from maskwalk.report import BUDGETS, front_tables, read_ledger, write_report
+    from maskwalk.report import (
+        BUDGETS,
+        front_tables,
+        is_text,
+        read_ledger,
+        write_report,
+        write_text_report,
+    )
 
-    if fronts:
-        budgets = sorted(set(calls or BUDGETS))
-        typer.echo(front_tables(read_records(directory), budgets), nl=False)
-        return
-    if calls:
+    if calls and not fronts:
         raise MaskwalkError("--calls is a budget for --fronts; add --fronts or leave it out.")
     chosen = tuple(formats or ["html", "csv", "md"])
-    ledger = read_ledger(directory)
+    ledger = [] if fronts else read_ledger(directory)
     alone = ledger and not any(directory.glob("records.jsonl*"))
-    records = [] if alone else attach(read_records(directory))
-    for path in write_report(records, directory, chosen, ledger=ledger):
-        say_written(path)
+    records = [] if alone else read_records(directory)
+    texts = sum(map(is_text, records))
+    if texts and (texts < len(records) or ledger):
+        raise MaskwalkError(
+            f"{directory} holds {texts} records of texts beside others, and a page shows one kind; "
+            "put them into directories of their own."
+        )
+    if fronts and texts:
+        raise MaskwalkError("--fronts is for records of walks; these are of texts.")
+    if fronts:
+        typer.echo(front_tables(records, sorted(set(calls or BUDGETS))), nl=False)
+    elif texts:
+        for path in write_text_report(records, directory, chosen):
+            say_written(path)
+    else:
+        for path in write_report(attach(records), directory, chosen, ledger=ledger):
+            say_written(path)

@@ -7,15 +7,18 @@ from typing import Annotated
 import typer
 
 from maskwalk.commands.common import check_device, err, out, progress, say_written
-from maskwalk.errors import unknown
+from maskwalk.errors import MaskwalkError, unknown
 
 
 def reproduce(
-    what: Annotated[str, typer.Argument(help="paper: all its graph tables and figures.")],
+    what: Annotated[str, typer.Argument(help="paper: its graph tables and figures.")],
     to: Annotated[Path, typer.Option("--out", help="Directory for records and the report.")],
     only: Annotated[
         list[str] | None,
-        typer.Option(help="A table or figure, such as table_endpoints; repeatable."),
+        typer.Option(
+            help="A table or figure, such as table_endpoints; repeatable. figure_language: the "
+            "experiment on text, which is not part of the rest."
+        ),
     ] = None,
     quick: Annotated[
         bool,
@@ -25,6 +28,14 @@ def reproduce(
         bool,
         typer.Option("--train", help="Train the seven models first, instead of the shipped ones."),
     ] = False,
+    models: Annotated[
+        Path | None,
+        typer.Option(help="figure_language: DIR/mdm and DIR/ar instead of the shipped models."),
+    ] = None,
+    judge: Annotated[
+        str | None,
+        typer.Option(help="figure_language: the judge, as for `maskwalk text judge`; or none."),
+    ] = None,
     device: Annotated[str | None, typer.Option(help="cpu or cuda (cuda if there is one).")] = None,
     workers: Annotated[int | None, typer.Option(help="Processes (one a CPU core).")] = None,
 ) -> None:
@@ -37,6 +48,8 @@ def reproduce(
     Example: maskwalk reproduce paper --quick --out runs/paper
 
     Example: maskwalk reproduce paper --only table_endpoints --out runs/endpoints --device cuda
+
+    Example: maskwalk reproduce paper --only figure_language --quick --out runs/language
     """
     import torch
 
@@ -51,6 +64,11 @@ def reproduce(
     if what != "paper":
         raise unknown("paper", what, ("paper",))
     device = check_device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    if only == [reproduction.LANGUAGE]:
+        language(to, quick, models, judge, device)
+        return
+    if models or judge:
+        raise MaskwalkError("--models and --judge belong to --only figure_language.")
     workers = workers or (os.cpu_count() or 1 if device == "cpu" else 1)
     if device == "cpu" and not quick:
         err.print(
@@ -75,3 +93,40 @@ def reproduce(
     if pairs(records):
         show(compare(records), "as_published")
         out.print(f"Next: maskwalk compare {to} --json", soft_wrap=True)
+
+
+def language(to: Path, quick: bool, models: Path | None, judge: str | None, device: str) -> None:
+    """The experiment on text: write, score, replay; let the judge read; report."""
+    from maskwalk.commands.text import judged
+    from maskwalk.report import text_table, write_text_report
+    from maskwalk.reproduction import LANGUAGE
+    from maskwalk.shipped import shipped
+    from maskwalk.texts.experiment import TextExperiment
+    from maskwalk.texts.judging import text_records
+    from maskwalk.texts.run import TextRun
+
+    file = shipped("experiments") / "paper" / f"{LANGUAGE}.toml"
+    experiment = TextExperiment.load(file, quick)
+    if models is not None:
+        experiment = experiment.with_models(models)
+    run = TextRun(experiment, to, device)
+    with progress() as shown:
+        bar = shown.add_task(f"{'writing':<22}", total=run.total)
+        for _ in run:
+            shown.update(bar, completed=run.done)
+        shown.update(bar, completed=run.total)
+    if judge != "none":
+        try:
+            judged(to, judge)
+        except MaskwalkError as problem:
+            if judge is not None:
+                raise
+            err.print(f"Not judged: {problem}", style="yellow")
+            err.print(f"Later, or elsewhere: maskwalk text judge {to}", soft_wrap=True)
+    records = text_records(to)
+    out.print(text_table(records))
+    flags = ["--quick"] * quick + ["--models MODELS"] * (models is not None)
+    command = " ".join([f"maskwalk reproduce paper --only {LANGUAGE}", *flags, "--out DIR"])
+    for path in write_text_report(records, to, ("html", "csv", "md"), command):
+        if path.suffix == ".html":
+            say_written(path)

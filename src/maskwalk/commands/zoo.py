@@ -12,6 +12,8 @@ def zoo(as_json: AsJson = False) -> None:
     """The shipped models: what each was trained on, and how near it came to the floor.
 
     Use one anywhere a denoiser is named: maskwalk sample --denoiser zoo:st_er_deg7
+
+    The models of books are for text: maskwalk generate --denoiser zoo:books_mdm
     """
     from maskwalk.denoisers.pretrained import zoo_manifest
 
@@ -28,10 +30,18 @@ def zoo(as_json: AsJson = False) -> None:
     for name in ("bound", "floor"):
         table.add_column(name, justify="right")
     for name, about in models.items():
-        place = f"{about['graph']}\n{about['walk']}"
+        if "tokenizer" in about:
+            bpb = about["test_bpb"]["value"]
+            what = "causal" if about["config"]["causal"] else "masked diffusion"
+            place = f"books, {what}\n{bpb:.3f} bits a byte of held-out books"
+        else:
+            place = f"{about['graph']}\n{about['walk']}"
         table.add_row(f"zoo:{name}", place, *(_shown(about, key) for key in ("bound", "floor")))
     out.print(table)
-    out.print("Bound: held-out nats a token (evidence bound). Floor: a perfect denoiser's.")
+    out.print(
+        "Bound: held-out nats a token (evidence bound; of a causal model exact). Floor: a perfect "
+        "denoiser's."
+    )
 
 
 def _shown(about: dict[str, Any], key: str) -> str:

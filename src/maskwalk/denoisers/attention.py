@@ -1,4 +1,4 @@
-"""Self-attention with rotary positions, over whole walks (no causal mask).
+"""Self-attention with rotary positions, over whole walks or (`causal`) over what came before.
 
 Rotary positions turn the pair (j, j + width/2) of a head's query and key at position t by the
 angle t·10000^(-2j/width) [Su et al., 2021], so scores depend on distances only.
@@ -34,22 +34,26 @@ def rotate(
 
 
 def usable(qkv: Float[Tensor, "rows length threefold"], heads: int) -> bool:
-    """Whether the fused kernel applies: short walks, narrow numbers, a head width it can tile."""
+    """Whether the fused kernel can do it: short walks, narrow numbers, a width it can tile."""
     width = qkv.shape[2] // (3 * heads)
     return qkv.is_cuda and qkv.dtype != torch.float32 and qkv.shape[1] <= 64 and width in (32, 64)
 
 
 def attend(
-    qkv: Float[Tensor, "rows length threefold"], heads: int, angles: Float[Tensor, "2 length half"]
+    qkv: Float[Tensor, "rows length threefold"],
+    heads: int,
+    angles: Float[Tensor, "2 length half"],
+    causal: bool = False,
 ) -> Float[Tensor, "rows length hidden"]:
     """softmax(q·k/√width)·v for every head of every row."""
     rows, length, threefold = qkv.shape
-    if usable(qkv, heads):
+    if usable(qkv, heads) and not causal:
         from maskwalk.kernels.attention import short_attention
 
         fused: Tensor = short_attention(qkv, angles, heads)
         return fused
     q, k, v = qkv.view(rows, length, 3, heads, threefold // (3 * heads)).unbind(2)
     q, k = rotate(q, angles), rotate(k, angles)
-    out = F.scaled_dot_product_attention(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2))
+    q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
+    out = F.scaled_dot_product_attention(q, k, v, is_causal=causal)
     return out.transpose(1, 2).reshape(rows, length, threefold // 3)

@@ -181,13 +181,17 @@ def hidden_states(
     """What the output layer reads, for every position: rows = batch·length.
 
     `angles` is the rotary table of the configuration (`config.angles`), `modulation` what
-    `modulations` made of the conditioning.
+    `modulations` made of the conditioning. A causal network reads the tokens one place later, so
+    that here too the state at a position speaks of the token there.
     """
     models, batch, length = tokens.shape
     if config.ends:
         begin = torch.full_like(tokens[..., :1], config.vocab_size + 1)
         tokens = torch.cat([begin, tokens, begin + 1], dim=-1)
-    span, dtype = tokens.shape[-1], weights["output_layer.linear.weight"].dtype
+    elif config.causal:
+        begin = torch.full_like(tokens[..., :1], config.mask_id)
+        tokens = torch.cat([begin, tokens[..., :-1]], dim=-1)
+    span, dtype = tokens.shape[-1], weights["output_layer.linear.bias"].dtype
     look_up: Any = _Embed.apply
     embedded = look_up(weights["vocab_embed.embedding"], tokens.reshape(models, -1), dtype)
     x: Tensor = embedded.view(models, batch, span, config.hidden)
@@ -195,7 +199,8 @@ def hidden_states(
     for n in range(config.blocks):
         w = f"blocks.{n}"
         qkv = linear(h, weights[f"{w}.attn_qkv.weight"]).view(models * batch, span, -1)
-        mixed = attend(qkv, config.heads, angles).view(models, batch * span, -1)
+        mixed = attend(qkv, config.heads, angles, config.causal)
+        mixed = mixed.view(models, batch * span, -1)
         branch = linear(mixed, weights[f"{w}.attn_out.weight"])
         x, h = join(x, branch, None, modulation, 2 * n + 1, drop, dtype)
         inner = mlp(x, h, weights[f"{w}.mlp.0.weight"], weights[f"{w}.mlp.0.bias"])
@@ -204,6 +209,13 @@ def hidden_states(
     if config.ends:
         h = h.view(models, batch, span, -1)[:, :, 1:-1].reshape(models, batch * length, -1)
     return h
+
+
+def output_map(config: DDiTConfig, weights: Weights) -> Float[Tensor, "models rows hidden"]:
+    """The last linear map, in the matrices' dtype."""
+    if not config.tied:
+        return weights["output_layer.linear.weight"]
+    return weights["vocab_embed.embedding"].to(weights["output_layer.linear.bias"].dtype)
 
 
 def logits(
@@ -219,7 +231,7 @@ def logits(
     gradients) in float32.
     """
     extra = -(-config.vocab_size // 8) * 8 - config.vocab_size
-    weight = F.pad(weights["output_layer.linear.weight"][:, : config.vocab_size], (0, 0, 0, extra))
+    weight = F.pad(output_map(config, weights)[:, : config.vocab_size], (0, 0, 0, extra))
     bias = F.pad(weights["output_layer.linear.bias"][:, : config.vocab_size], (0, extra))
     if not single or weight.dtype == torch.float32:
         return linear(hidden, weight), bias

@@ -51,6 +51,11 @@ def trained_on(name: str) -> dict[str, Any]:
     return models[name.removeprefix(ZOO)]
 
 
+def of_text(name: str) -> bool:
+    """Whether a trained model is one of text, which has no graph."""
+    return is_trained(name) and "graph" not in trained_on(name)
+
+
 def settle(name: str, given: dict[str, Any]) -> dict[str, Any]:
     """Graph, graph seed, walk and length: from the model, from what is given, or the defaults.
 
@@ -58,7 +63,7 @@ def settle(name: str, given: dict[str, Any]) -> dict[str, Any]:
     """
     canonical = {"graph": GRAPHS.canonical, "walk": WALKS.canonical}
     settled = {}
-    if not is_trained(name):
+    if not is_trained(name) or of_text(name):
         _check_name(name)
     known = trained_on(name) if is_trained(name) else {}
     for key, default in PLACE.items():
@@ -88,7 +93,7 @@ def build_denoiser(name: str, law: WalkLaw, device: str = "cpu") -> Denoiser:
 
 def _check_name(name: str) -> None:
     """A sentence for the likeliest mistakes: a model of text, a directory that is not there."""
-    if name.startswith("hf:"):
+    if name.startswith("hf:") or of_text(name):
         raise MaskwalkError(
             f"{name} is a model of text, and walks on a graph are not text; use "
             f"`maskwalk generate --denoiser {name} --prompt …` (docs/your_model.md)."

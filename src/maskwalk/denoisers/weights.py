@@ -36,6 +36,8 @@ class DDiTConfig:
     heads: int = 4
     time_conditioning: bool = False
     ends: bool = False  # wraps every walk in a begin and an end token, both always visible
+    causal: bool = False  # predicts every token from those before it; the mask begins the text
+    tied: bool = False  # the output map is the embedding, as is usual for large vocabularies
 
     def __post_init__(self) -> None:
         for name in ("vocab_size", "length", "hidden", "cond", "blocks", "heads"):
@@ -45,6 +47,8 @@ class DDiTConfig:
                 f"hidden must be a multiple of twice the heads (rotary positions turn pairs), "
                 f"not {self.hidden} with {self.heads} heads."
             )
+        if self.causal and (self.ends or self.time_conditioning):
+            raise MaskwalkError("A causal network has no end tokens and no time conditioning.")
 
     @property
     def mask_id(self) -> int:
@@ -126,7 +130,8 @@ def _groups(config: DDiTConfig) -> tuple[dict[str, Group], dict[str, Group]]:
         matrices |= one(f"blocks.{n}.mlp.0.bias", (4 * d,), d**-0.5)
         matrices |= one(f"blocks.{n}.mlp.2.weight", (d, 4 * d), (4 * d) ** -0.5)
         matrices |= one(f"blocks.{n}.mlp.2.bias", (d,), (4 * d) ** -0.5)
-    matrices |= one("output_layer.linear.weight", (v, d), 0.0)
+    if not config.tied:
+        matrices |= one("output_layer.linear.weight", (v, d), 0.0)
     matrices |= one("output_layer.linear.bias", (v,), 0.0)
     matrices |= {"adaLN.weight": adaptive("weight", c), "adaLN.bias": adaptive("bias")}
     singles = one("vocab_embed.embedding", (v, d), d**-0.5)

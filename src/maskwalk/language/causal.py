@@ -25,6 +25,18 @@ from maskwalk.language.masked import check_device, last_map, logits_of, states_b
 Past = list[tuple[Tensor, Tensor]]  # keys and values of one sequence, layer by layer
 
 
+def only_next(
+    tokens: Int[Tensor, "batch length"], at: Bool[Tensor, "batch length"], mask_id: int
+) -> None:
+    """Refuses every question but the first masked position of a row."""
+    first = (tokens == mask_id) & ((tokens == mask_id).cumsum(1) == 1)
+    if not bool((at == (first & at.any(1, keepdim=True))).all()):
+        raise MaskwalkError(
+            "An autoregressive model only knows the next token: it was asked for other positions "
+            "than the first masked one. Use the sampler left_to_right, or a masked model."
+        )
+
+
 class Causal(TextDenoiser):
     """A model of the next token; `begin` is read first and is not on the canvas."""
 
@@ -90,13 +102,7 @@ class Causal(TextDenoiser):
         self, tokens: Int[Tensor, "batch length"], at: Bool[Tensor, "batch length"]
     ) -> list[tuple[int, int]]:
         """(row, position) of every question, each the first masked position of its row."""
-        first = (tokens == self.mask_id) & ((tokens == self.mask_id).cumsum(1) == 1)
-        if not bool((at == (first & at.any(1, keepdim=True))).all()):
-            raise MaskwalkError(
-                "An autoregressive model only knows the next token: it was asked for other "
-                "positions than the first masked one. Use the sampler left_to_right, or a masked "
-                "model."
-            )
+        only_next(tokens, at, self.mask_id)
         found = [(int(row), int(position)) for row, position in at.nonzero().tolist()]
         if self.begin is None and any(position == 0 for _, position in found):
             raise MaskwalkError(

@@ -20,7 +20,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
-from maskwalk.denoisers.ddit import hidden_states, modulations
+from maskwalk.denoisers.ddit import hidden_states, modulations, output_map
 from maskwalk.denoisers.pretrained import PREFIX
 from maskwalk.denoisers.weights import DDiTConfig, layout
 from maskwalk.errors import MaskwalkError, one_of
@@ -60,9 +60,10 @@ class MDLM(TextDenoiser):
         self.config, self.device = config, torch.device(device)
         shape = layout(config)
         matrices, singles = shape.parts(weights[None].to(self.device, torch.float32))
-        self._weights = shape.grouped(matrices.to(getattr(torch, precision)), singles)
+        self.weights = shape.grouped(matrices.to(getattr(torch, precision)), singles)
         with torch.no_grad():
-            self._modulation = modulations(config, self._weights)
+            self._modulation = modulations(config, self.weights)
+            self._map = output_map(config, self.weights)[0].t()
 
     def __repr__(self) -> str:
         return f"MDLM({self.config}, mask_id={self.mask_id}, rows={self.rows})"
@@ -83,18 +84,17 @@ class MDLM(TextDenoiser):
         states = []
         for given, group in few_at_a_time(tokens, at, self.rows):
             hidden = hidden_states(
-                self.config, self._weights, given[None], angles, self._modulation
+                self.config, self.weights, given[None], angles, self._modulation
             )[0]
             states.append(hidden[: at[group].numel()][at[group].flatten()])
         fill_by_map(answer, torch.cat(states), self._output)
 
     def _output(self, hidden: Float[Tensor, "places hidden"]) -> Float32[Tensor, "places tokens"]:
-        weight = self._weights["output_layer.linear.weight"][0].t()
-        bias = self._weights["output_layer.linear.bias"][0].float()
-        if weight.dtype == torch.float32:
-            return torch.addmm(bias, hidden, weight)
+        bias = self.weights["output_layer.linear.bias"][0].float()
+        if self._map.dtype == torch.float32:
+            return torch.addmm(bias, hidden, self._map)
         # Narrow operands, but logits in float32: the product accumulates in it anyway.
-        return torch.mm(hidden, weight, out_dtype=torch.float32) + bias
+        return torch.mm(hidden, self._map, out_dtype=torch.float32) + bias
 
 
 def read_tensors(directory: Path) -> dict[str, Tensor]:

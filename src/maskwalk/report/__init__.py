@@ -10,9 +10,28 @@ from maskwalk.report.page import page
 from maskwalk.report.rules import BUDGETS
 from maskwalk.report.study import Record, Study, arrange
 from maskwalk.report.tables import long_csv, tables, to_csv, to_latex, to_markdown
-from maskwalk.report.terminal import terminal_table
+from maskwalk.report.terminal import terminal_table, text_table
+from maskwalk.report.texts import arrange_texts, is_text
+from maskwalk.report.texts_page import text_page
+from maskwalk.report.texts_tables import (
+    text_tables,
+    texts_csv,
+    texts_latex,
+    texts_long_csv,
+    texts_markdown,
+)
 
-__all__ = ["BUDGETS", "FORMATS", "front_tables", "read_ledger", "terminal_table", "write_report"]
+__all__ = [
+    "BUDGETS",
+    "FORMATS",
+    "front_tables",
+    "is_text",
+    "read_ledger",
+    "terminal_table",
+    "text_table",
+    "write_report",
+    "write_text_report",
+]
 
 FORMATS = ("html", "csv", "md", "tex", "svg", "pdf")
 
@@ -30,9 +49,7 @@ def write_report(
     as the way to make it again; without it, the bench and report commands of the experiments.
     `ledger` are the rows of `maskwalk diagnose` (read_ledger), with or without records.
     """
-    for name in formats:
-        if name not in FORMATS:
-            raise unknown("report format", name, FORMATS)
+    _check_formats(formats)
     study = arrange(records, specs(ledger))
     told = groups(study, ledger)
     made: list[Path] = []
@@ -50,12 +67,45 @@ def write_report(
     return made
 
 
+def write_text_report(
+    records: list[Record],
+    out: Path,
+    formats: tuple[str, ...] | list[str] = ("html",),
+    command: str | None = None,
+) -> list[Path]:
+    """The same for records of texts (`kind` is "text"); files and folders have the same names."""
+    _check_formats(formats)
+    study = arrange_texts(records)
+    sheets, made = text_tables(study), []
+    for name in dict.fromkeys(formats):
+        if name == "html":
+            made.append(_write(out / "report.html", text_page(study, command)))
+        elif name in ("svg", "pdf"):
+            from maskwalk.report.texts_figures import text_figures  # as above
+
+            for stem, image in text_figures(study, name):
+                made.append(_write(out / "figures" / f"{stem}.{name}", image))
+        elif name == "csv":
+            made += [_write(out / "tables" / f"{t.stem}.csv", texts_csv(t, study)) for t in sheets]
+            made.append(_write(out / "tables" / "records.csv", texts_long_csv(study)))
+        else:
+            as_text = {"md": texts_markdown, "tex": texts_latex}[name]
+            made += [_write(out / "tables" / f"{t.stem}.{name}", as_text(t)) for t in sheets]
+    return made
+
+
 def front_tables(records: list[Record], budgets: Sequence[float] = BUDGETS) -> str:
     """Pareto fronts, the best rule for every budget of calls, and rules that change places."""
     for budget in budgets:
         if not budget >= 1:
             raise MaskwalkError(f"A budget of {budget:g} calls allows nothing; give 1 or more.")
     return fronts_markdown(arrange(records), budgets)
+
+
+def _check_formats(formats: Sequence[str]) -> None:
+    for name in formats:
+        if name not in FORMATS:
+            raise unknown("report format", name, FORMATS)
 
 
 def _tables(study: Study, name: str) -> dict[str, str]:

@@ -1,11 +1,21 @@
 """What the static figures share: style, sizes, axes set by hand, files that are always the same."""
 
 import io
+from collections.abc import Sequence
+from itertools import pairwise
 from math import ceil
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
+
+from maskwalk.report.labels import Family, Sampler
+from maskwalk.report.layout import Box, place_labels
+from maskwalk.report.study import Estimate
+
+Mark = tuple[float, Estimate, Sampler]  # calls, value, whose
 
 SYMBOLS = {
     "circle": "o", "square": "s", "diamond": "D", "up": "^", "down": "v", "star": "*", "cross": "X",
@@ -24,6 +34,7 @@ STYLE: Any = {
     "axes.axisbelow": True,
 }
 WIDE, HIGH = 2.9, 2.1  # inches a panel
+ROOMY = 32  # from how wide a range of calls on only powers of two have room
 STOPS = [1, *(stop for i in range(1, 16) for stop in (2**i, 3 * 2 ** (i - 1)))]
 
 
@@ -58,3 +69,80 @@ def grid(
 def head(figure: Figure, words: str) -> None:
     """What the figure shows, above it."""
     figure.text(0.01, 1 - 0.06 / figure.get_figheight(), words, va="top", fontsize=9)
+
+
+def calls_axis(axis: Axes, low: float, high: float, words: str) -> None:
+    """Calls along x, from `low` to `high`, on a logarithmic scale with whole numbers."""
+    axis.set(xscale="log", xlim=(low, high), xlabel=words)
+    stops = STOPS if high / low < ROOMY else [2**i for i in range(16)]
+    axis.xaxis.set_major_locator(FixedLocator([s for s in stops if low <= s <= high]))
+    axis.xaxis.set_minor_locator(NullLocator())
+    axis.xaxis.set_major_formatter(ScalarFormatter())
+
+
+def draw_marks(
+    axis: Axes,
+    families: Sequence[Family],
+    points: Sequence[Mark],
+    xs: Sequence[float],
+    errors: float = 1.0,
+) -> None:
+    """Marks with bars of so many standard errors, settings joined.
+
+    One artist a family: matplotlib is slow with many.
+    """
+    for family in families:
+        mine = [(x, e) for x, (_, e, sampler) in zip(xs, points) if sampler.family == family.name]
+        if not mine:
+            continue
+        axis.errorbar(
+            [x for x, _ in mine], [e.value for _, e in mine],
+            [errors * (e.se or 0) for _, e in mine],
+            color=family.light, marker=SYMBOLS[family.marker], linestyle="", elinewidth=0.9,
+            markersize=8 if family.marker == "star" else 5, markeredgecolor="white",
+            markeredgewidth=0.4, zorder=3,
+        )  # fmt: skip
+        lines = dict.fromkeys(s.line for *_, s in points if s.family == family.name)
+        for kind in lines:  # in their order: a set's order, and so the file, would change by run
+            places = sorted((x, e.value) for x, e, sampler in points if sampler.line == kind)
+            axis.plot(*zip(*places), color=family.light, linewidth=0.8, alpha=0.35, zorder=1)
+
+
+def draw_front(
+    axis: Axes,
+    corners: Sequence[tuple[float, float]],
+    paper: Sequence[tuple[float, float]],
+    high: float,
+) -> list[Box]:
+    """The steps of a Pareto front, up to `high` calls; returns what they cover on paper."""
+    steps = [*corners, (high, corners[-1][1])]
+    axis.step(
+        *zip(*steps), where="post", color="#1f2328", linewidth=1, linestyle=(0, (3, 2)), zorder=2
+    )
+    taken: list[Box] = []
+    for (ax, ay), (bx, by) in pairwise([*paper, (72 * WIDE, paper[-1][1])]):
+        taken += [(ax, ay - 1, bx, ay + 1), (bx - 1, min(ay, by), bx + 1, max(ay, by))]
+    return taken
+
+
+def draw_labels(
+    axis: Axes, wanted: list[tuple[float, float, str]], taken: list[Box], sign: int
+) -> None:
+    """Words beside points, off what is taken, with a line where they stand far away."""
+    frame = (2.0, 2.0, 72 * WIDE, 72 * HIGH + 4)
+    for (px, py, _), label in zip(wanted, place_labels(wanted, taken, frame, sign, 6.5)):
+        near = (min(max(px, label.box[0]), label.box[2]), min(max(py, label.box[1]), label.box[3]))
+        line = {"arrowstyle": "-", "linewidth": 0.4, "color": "#59616b", "shrinkA": 0, "shrinkB": 0}
+        spot: Any = {"xycoords": "axes points", "textcoords": "axes points"}
+        if label.far:
+            axis.annotate("", (px, py), near, arrowprops=line, **spot)
+        axis.annotate(label.text, (px, py), (label.x, label.y), fontsize=6.5, **spot)
+
+
+def draw_legend(figure: Figure, families: Sequence[Family], columns: int) -> None:
+    """The families below the panels."""
+    handles = [
+        Line2D([], [], color=f.light, marker=SYMBOLS[f.marker], linestyle="", label=f.label)
+        for f in families
+    ]
+    figure.legend(handles=handles, loc="lower center", ncols=columns, frameon=False)

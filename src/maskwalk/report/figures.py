@@ -6,24 +6,32 @@ are drawn in line_figures.py.
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from math import ceil, exp, log
-from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
-from maskwalk.report.drawing import HIGH, STOPS, STYLE, SYMBOLS, WIDE, grid, head, saved
-from maskwalk.report.labels import Sampler
-from maskwalk.report.layout import dodge, pareto_front, place_labels
+from maskwalk.report.drawing import (
+    HIGH,
+    STYLE,
+    WIDE,
+    Mark,
+    calls_axis,
+    draw_front,
+    draw_labels,
+    draw_legend,
+    draw_marks,
+    grid,
+    head,
+    saved,
+)
+from maskwalk.report.layout import dodge, pareto_front
 from maskwalk.report.ledger import Group
 from maskwalk.report.line_figures import ledger_figure, series_figures
 from maskwalk.report.rules import crowded
 from maskwalk.report.rules import front as steps
-from maskwalk.report.study import Estimate, Study
+from maskwalk.report.study import Study
 from maskwalk.report.summary import NOISE, points_of
 from maskwalk.report.tables import LOWER_IS_BETTER, METRICS, Table, tables
 
@@ -57,18 +65,13 @@ def _scatter(study: Study, table: Table) -> Figure:
     figure, axes = grid(len(panels), 3, WIDE, HIGH, 0.6, foot)
     for axis, panel in zip(axes, panels):
         _draw_panel(axis, study, table.mode, panel, table.metric)
-    handles = [
-        Line2D([], [], color=f.light, marker=SYMBOLS[f.marker], linestyle="", label=f.label)
-        for f in study.families
-        if f.name in used
-    ]
-    figure.legend(handles=handles, loc="lower center", ncols=columns, frameon=False)
+    draw_legend(figure, [f for f in study.families if f.name in used], columns)
     head(figure, table.caption)
     return figure
 
 
 def _draw_panel(axis: Axes, study: Study, mode: int, panel: int, metric: str) -> None:
-    points: list[tuple[float, Estimate, Sampler]] = []
+    points: list[Mark] = []
     for s, sampler in enumerate(study.samplers):
         held, calls = (study.estimate(mode, panel, s, name) for name in (metric, "calls"))
         if held and calls:
@@ -77,11 +80,8 @@ def _draw_panel(axis: Axes, study: Study, mode: int, panel: int, metric: str) ->
     low, high = max(min(x for x, *_ in points), 1) * 0.6, max(x for x, *_ in points) * 1.3
     top = 1.1 if sign > 0 else max(e.value + (e.se or 0) for _, e, _ in points) * 1.08
     bottom = -0.05 * top
-    axis.set(xscale="log", xlim=(low, high), ylim=(bottom, top))
-    axis.set(xlabel="calls per walk", ylabel=METRICS[metric])
-    axis.xaxis.set_major_locator(FixedLocator([s for s in STOPS if low <= s <= high]))
-    axis.xaxis.set_minor_locator(NullLocator())
-    axis.xaxis.set_major_formatter(ScalarFormatter())
+    axis.set(ylim=(bottom, top), ylabel=METRICS[metric])
+    calls_axis(axis, low, high, "calls per walk")
     axis.set_title(study.panels[panel].title, loc="left", fontweight="bold", fontsize=8.5)
 
     across, up = 72 * WIDE / log(high / low), 72 * HIGH / (top - bottom)  # points of paper a unit
@@ -89,7 +89,7 @@ def _draw_panel(axis: Axes, study: Study, mode: int, panel: int, metric: str) ->
     front = pareto_front([(x, e.value) for x, e, _ in points], sign)
     shifted = dodge(paper, front, 5.0, 2 if crowded(study) else 12)
     taken = [(x - 3, y - 3, x + 3, y + 3) for x, (_, y) in zip(shifted, paper)]
-    _draw_marks(axis, study, points, [low * exp(x / across) for x in shifted])
+    draw_marks(axis, study.families, points, [low * exp(x / across) for x in shifted])
     floor = _draw_floor(axis, [e.more.get("floor") for _, e, _ in points])
     if floor is not None:
         level = up * (floor - bottom)
@@ -98,50 +98,17 @@ def _draw_panel(axis: Axes, study: Study, mode: int, panel: int, metric: str) ->
             (72 * WIDE - 42, level - 11, 72 * WIDE, level),
         ]
     corners = [(points[i][0], points[i][1].value) for i in front]
-    corners.append((high, corners[-1][1]))
-    axis.step(
-        *zip(*corners), where="post", color="#1f2328", linewidth=1, linestyle=(0, (3, 2)), zorder=2
-    )
-    for (ax, ay), (bx, by) in pairwise(
-        [*(paper[i] for i in front), (72 * WIDE, paper[front[-1]][1])]
-    ):
-        taken += [(ax, ay - 1, bx, ay + 1), (bx - 1, min(ay, by), bx + 1, max(ay, by))]
+    taken += draw_front(axis, corners, [paper[i] for i in front], high)
     clear = _clear(study, mode, panel) if crowded(study) and metric == "coherence" else None
     shown = [i for i in front if clear is None or points[i][2].spec in clear]
     wanted = [(*paper[i], points[i][2].label) for i in shown]
-    frame = (2.0, 2.0, 72 * WIDE, 72 * HIGH + 4)
-    for (px, py, _), label in zip(wanted, place_labels(wanted, taken, frame, sign, 6.5)):
-        near = (min(max(px, label.box[0]), label.box[2]), min(max(py, label.box[1]), label.box[3]))
-        line = {"arrowstyle": "-", "linewidth": 0.4, "color": "#59616b", "shrinkA": 0, "shrinkB": 0}
-        spot: Any = {"xycoords": "axes points", "textcoords": "axes points"}
-        if label.far:
-            axis.annotate("", (px, py), near, arrowprops=line, **spot)
-        axis.annotate(label.text, (px, py), (label.x, label.y), fontsize=6.5, **spot)
+    draw_labels(axis, wanted, taken, sign)
 
 
 def _clear(study: Study, mode: int, panel: int) -> set[str]:
     """The samplers at steps of the front that gain something beyond the noise."""
     here = [p for p in points_of(study, mode) if p.panel == panel]
     return {study.samplers[p.sampler].spec for p in steps(here, NOISE) if p.value > 0}
-
-
-def _draw_marks(
-    axis: Axes, study: Study, points: list[tuple[float, Estimate, Sampler]], xs: list[float]
-) -> None:
-    """Marks with error bars, one artist a family (matplotlib is slow with many), blocks joined."""
-    for family in study.families:
-        mine = [(x, e) for x, (_, e, sampler) in zip(xs, points) if sampler.family == family.name]
-        if not mine:
-            continue
-        axis.errorbar(
-            [x for x, _ in mine], [e.value for _, e in mine], [e.se or 0 for _, e in mine],
-            color=family.light, marker=SYMBOLS[family.marker], linestyle="", elinewidth=0.9,
-            markersize=8 if family.marker == "star" else 5, markeredgecolor="white",
-            markeredgewidth=0.4, zorder=3,
-        )  # fmt: skip
-        for kind in {sampler.line for *_, sampler in points if sampler.family == family.name}:
-            places = sorted((x, e.value) for x, e, sampler in points if sampler.line == kind)
-            axis.plot(*zip(*places), color=family.light, linewidth=0.8, alpha=0.35, zorder=1)
 
 
 def _draw_floor(axis: Axes, floors: list[float | None]) -> float | None:

@@ -27,28 +27,26 @@ TEMPLATES = Path(__file__).parent / "templates"
 SHOWN_FLIPS, MOST_FLIPS = 12, 100
 TOLD = ("coherence", "transition_validity", "first_invalid", "tv1", "calls")  # by the tooltips
 UNTOLD = ("group_sd",)
-SCRIPTS = ("base", "scatter", "series", "traces", "ledger", "report")  # one scope, in this order
+SCRIPTS = (  # one scope, in this order
+    *("base", "tell", "tips", "ticks", "scales", "layout", "scatter", "listen"),
+    *("series", "traces", "ledger", "report"),
+)
 MOST_TRACED = 60_000  # tokens of traces a page carries, about a megabyte
 
 
 def page(study: Study, command: str | None = None, ledger: Sequence[Group] = ()) -> str:
     """The page as text."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     drawn, shown = drawn_series(study), tables(study)
     traced, crowd = traced_panels(study), crowded(study)
     modes = range(len(study.modes))
     flips = [turns(study, m) if crowd else ranking_flips(study, m) for m in modes]
-    return environment.get_template("report.html").render(
+    return render(
+        "report.html",
         study=study,
-        style=Markup((TEMPLATES / "style.css").read_text("utf-8")),
-        script=Markup("".join((TEMPLATES / f"{n}.js").read_text("utf-8") for n in SCRIPTS)),
+        style=pasted("style.css"),
+        script=pasted(*(f"{name}.js" for name in SCRIPTS)),
         data=embedded(page_data(study, drawn, ledger, traced)),
+        switch="Mode",
         intro=intro(study),
         told=modes_told(study),
         compared=compared(study),
@@ -73,6 +71,23 @@ def page(study: Study, command: str | None = None, ledger: Sequence[Group] = ())
         printed=any(any(table.published) for table in shown),
         about=_about(study, command, ledger),
     )
+
+
+def render(template: str, **values: Any) -> str:
+    """A template, filled in; values are escaped unless they are Markup."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(template).render(**values)
+
+
+def pasted(*names: str) -> Markup:
+    """Files of the templates' folder as they are, one after the other."""
+    return Markup("".join((TEMPLATES / name).read_text("utf-8") for name in names))
 
 
 def embedded(data: Any) -> Markup:
@@ -224,6 +239,22 @@ def _short(value: float | None, digits: int = 5) -> float | None:
 
 def _about(study: Study, command: str | None, ledger: Sequence[Group]) -> dict[str, Any]:
     records = list(study.cells.values())
+    about = about_records(records, study.superseded)
+    names = about["experiments"]
+    run = [f"maskwalk bench experiments/{name}.toml --out DIR" for name in names]
+    title = ", ".join(name.replace("_", " ") for name in names) or "Report"
+    if any(record.get("published") for record in records):
+        title, run = "The paper’s graph walks, reproduced", ["maskwalk reproduce paper --out DIR"]
+    run += [group.command for group in ledger]
+    return about | {
+        "title": title,
+        "command": command or "\n".join([*run, "maskwalk report DIR"]),
+        "panels": [(f"{p.title}, {p.task}", p.detail) for p in study.panels],
+    }
+
+
+def about_records(records: Sequence[Record], superseded: int) -> dict[str, Any]:
+    """What records say of their making: versions, draws, notes with how often, time."""
 
     def values(key: str) -> list[str]:
         return sorted({str(r[key]) for r in records if r.get(key) is not None})
@@ -234,24 +265,15 @@ def _about(study: Study, command: str | None, ledger: Sequence[Group]) -> dict[s
         for note in record.get("notes") or []:
             notes[str(note)] = notes.get(str(note), 0) + 1
     seconds = sum(finite(r.get("seconds")) or 0.0 for r in records)
-    names = values("experiment")
-    run = [f"maskwalk bench experiments/{name}.toml --out DIR" for name in names]
-    title = ", ".join(name.replace("_", " ") for name in names) or "Report"
-    if any(record.get("published") for record in records):
-        title, run = "The paper’s graph walks, reproduced", ["maskwalk reproduce paper --out DIR"]
-    run += [group.command for group in ledger]
     return {
-        "title": title,
-        "experiments": names,
+        "experiments": values("experiment"),
         "versions": values("version"),
         "commits": values("commit"),
         "presets": sorted(draws),
         "notes": sorted(notes.items()),
-        "command": command or "\n".join([*run, "maskwalk report DIR"]),
         "records": plural(len(records), "record"),
-        "superseded": plural(study.superseded, "earlier record") if study.superseded else "",
+        "superseded": plural(superseded, "earlier record") if superseded else "",
         "seconds": f"{seconds:,.0f} s" if seconds >= 1 else "",
-        "panels": [(f"{p.title}, {p.task}", p.detail) for p in study.panels],
     }
 
 

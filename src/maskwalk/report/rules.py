@@ -18,17 +18,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import erfc, hypot, sqrt
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from maskwalk.holm import holm
 from maskwalk.report.flips import LEVEL
+from maskwalk.report.labels import Sampler
 from maskwalk.report.layout import pareto_front
 from maskwalk.report.study import Study
 from maskwalk.report.summary import NOISE, Point, points_of
 
 BUDGETS = (5.0, 8.0, 12.0, 24.0)
 MANY = 60  # samplers from which on a report compares rules instead of samplers
+
+
+@runtime_checkable
+class Sampled(Protocol):
+    """A study of graphs or of texts: whatever has samplers."""
+
+    @property
+    def samplers(self) -> list[Sampler]:
+        """They, in the order of the legend."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +117,7 @@ def front_samplers(study: Study, mode: int, panels: Sequence[int]) -> set[int]:
     return {q.sampler for p in panels for q in front([x for x in points if x.panel == p])}
 
 
-def stands(study: Study, points: Sequence[Point], budget: float) -> list[Stand]:
+def stands(study: Sampled, points: Sequence[Point], budget: float) -> list[Stand]:
     """The rules within a budget in one panel, the best first, the cheaper of equals first."""
     settings: dict[str, list[Point]] = {}
     for point in points:
@@ -130,7 +141,12 @@ def beats(one: Stand, other: Stand) -> float:
 
 def leaders(study: Study, mode: int, budgets: Sequence[float] = BUDGETS) -> list[Leader]:
     """The best rule of every panel within every budget; p corrected over all of them."""
-    points, found = points_of(study, mode), []
+    return leaders_of(study, points_of(study, mode), budgets)
+
+
+def leaders_of(study: Sampled, points: Sequence[Point], budgets: Sequence[float]) -> list[Leader]:
+    """The same for any points of which more is better; `panel` tells apart what is compared."""
+    found = []
     for panel in sorted({p.panel for p in points}):
         mine = [p for p in points if p.panel == panel]
         for budget in budgets:

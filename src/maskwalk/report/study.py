@@ -6,7 +6,7 @@ preset. Nothing is computed anew here: a cell is a record, and an estimate is wh
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -145,8 +145,8 @@ def arrange(records: list[Record], also: Sequence[str] = ()) -> Study:
     no records at all.
     """
     if not also:
-        _check_any(records)
-    _check(records)
+        check_any(records)
+    check(records, NEEDED)
     first = {name: i for i, name in enumerate(dict.fromkeys(r.get("experiment") for r in records))}
     ordered = sorted(  # stable, so that of two records of one cell the later stays the later
         records, key=lambda r: (first[r.get("experiment")], r.get("cell") or 0)
@@ -175,19 +175,21 @@ def _merged(before: Record, record: Record) -> Record:
     return kept | record | {"metrics": {**metrics, **record["metrics"]}}
 
 
-def _check_any(records: list[Record]) -> None:
+def check_any(records: list[Record]) -> None:
+    """A sentence where there are no records."""
     if not records:
         raise MaskwalkError("There are no records to report. Run `maskwalk bench` first.")
 
 
-def _check(records: list[Record]) -> None:
+def check(records: list[Record], needed: Sequence[str]) -> None:
+    """A sentence for a record of another schema, or without what a report needs."""
     for i, record in enumerate(records):
         if record.get("schema", SCHEMA) != SCHEMA:
             raise MaskwalkError(
                 f"Record {i} has schema {record['schema']!r}; this version of maskwalk reads "
                 f"schema {SCHEMA}. Run `maskwalk bench` again or install the version that wrote it."
             )
-        lacking = [key for key in NEEDED if not record.get(key)]
+        lacking = [key for key in needed if not record.get(key)]
         if lacking:
             raise MaskwalkError(f"Record {i} lacks {', '.join(lacking)}; is it a maskwalk record?")
 
@@ -227,21 +229,33 @@ def _modes(records: list[Record], panel_of: list[int]) -> tuple[list[str], list[
     A model trained for every graph has its own spec in every panel, yet it is one mode; two models
     in the same panel, or two seeds, are two.
     """
-    base = [(labels.leading_name(r["denoiser"]), r["preset"]) for r in records]
-    fields = {
-        key: [json.dumps(r.get(key)) for r in records]
-        for key in ("denoiser", "draw", "ties", "seed")
-    }
+    base = [(labels.leading_name(r["denoiser"]), str(r["preset"])) for r in records]
+    places = [(panel, r["sampler"]) for panel, r in zip(panel_of, records)]
+    return split_modes(records, base, places, ("denoiser", "draw", "ties", "seed"))
+
+
+def split_modes(
+    records: list[Record],
+    base: Sequence[tuple[str, ...]],
+    places: Sequence[Hashable],
+    names: Sequence[str],
+) -> tuple[list[str], list[int]]:
+    """The modes' labels and the mode of every record.
+
+    `base` names a record's mode; where two records of one mode and place differ in one of the
+    fields `names`, the mode is split by it.
+    """
+    fields = {name: [json.dumps(r.get(name)) for r in records] for name in names}
     keys: list[tuple[str, ...]] = [(*b,) for b in base]
     for values in fields.values():
-        seen: dict[tuple[Any, ...], set[str]] = {}
-        for i, record in enumerate(records):
-            seen.setdefault((keys[i], panel_of[i], record["sampler"]), set()).add(values[i])
-        split = {place[0] for place, found in seen.items() if len(found) > 1}
+        seen: dict[tuple[tuple[str, ...], Hashable], set[str]] = {}
+        for i, place in enumerate(places):
+            seen.setdefault((keys[i], place), set()).add(values[i])
+        split = {key for (key, _), found in seen.items() if len(found) > 1}
         keys = [(*key, values[i]) if key in split else key for i, key in enumerate(keys)]
     first = {key: i for i, key in reversed(list(enumerate(keys)))}
     order = sorted(first, key=first.__getitem__)
     details = [{name: json.loads(fields[name][first[key]]) for name in fields} for key in order]
-    plain = [f"{labels.spoken(key[0])} · {labels.spoken(key[1])}" for key in order]
-    place = {key: i for i, key in enumerate(order)}
-    return labels.tell_apart(plain, details), [place[key] for key in keys]
+    plain = [" · ".join(map(labels.spoken, base[first[key]])) for key in order]
+    number = {key: i for i, key in enumerate(order)}
+    return labels.tell_apart(plain, details), [number[key] for key in keys]

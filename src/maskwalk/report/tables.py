@@ -222,19 +222,19 @@ def as_markdown(lines: list[list[str]]) -> str:
 def to_latex(table: Table) -> str:
     """A LaTeX tabular for booktabs: best bold, second best underlined."""
     wrap = {"best": r"\textbf{{{}}}", "second": r"\underline{{{}}}", "": "{}"}
-    head, *body = [[_tex(x) for x in line] for line in _sheet(table)]
+    head, *body = [[tex(x) for x in line] for line in _sheet(table)]
     for row, source in zip(body, table.rows):
-        row[2:] = [wrap[c.mark].format(_tex(c.text)) + c.beside for c in source.cells]
+        row[2:] = [wrap[c.mark].format(tex(c.text)) + c.beside for c in source.cells]
     last = 1 if table.floor else 0
-    return rf"% {table.caption}" + "\n" + _tabular([head, *body], last)
+    return rf"% {table.caption}" + "\n" + tabular([head, *body], last)
 
 
 def as_latex(lines: list[list[str]]) -> str:
     """Lines of text as a LaTeX tabular; the first is the head, the first column is words."""
-    return _tabular([[_tex(x) for x in line] for line in lines])
+    return tabular([[tex(x) for x in line] for line in lines])
 
 
-def _tabular(lines: list[list[str]], apart: int = 0) -> str:
+def tabular(lines: list[list[str]], apart: int = 0) -> str:
     """Lines of LaTeX as a tabular; the `apart` last ones stand below a rule."""
     head, *body = [" & ".join(line) + r" \\" for line in lines]
     if apart:
@@ -244,7 +244,8 @@ def _tabular(lines: list[list[str]], apart: int = 0) -> str:
     return "\n".join(rows)
 
 
-def _tex(text: str) -> str:
+def tex(text: str) -> str:
+    """Text as LaTeX: what is special to it is escaped."""
     special = {
         "\\": r"\textbackslash{}",
         "±": r"$\pm$",
@@ -272,7 +273,12 @@ def long_csv(study: Study) -> str:
         row |= {key: record.get(key) for key in (*specs, "seed", "seconds")}
         paper = published(record)
         row |= {"published": paper.value, "published_sd": paper.sd} if paper else {}
-        rows.append(row | _numbers(record))
+        rows.append(row | all_numbers(record))
+    return as_csv(rows)
+
+
+def as_csv(rows: list[dict[str, Any]]) -> str:
+    """Rows as CSV; the columns are all their keys, and what a row lacks is empty."""
     head = list(dict.fromkeys(key for row in rows for key in row))
     text = io.StringIO()
     writer = csv.DictWriter(text, head, restval="", lineterminator="\n")
@@ -281,7 +287,8 @@ def long_csv(study: Study) -> str:
     return text.getvalue()
 
 
-def _numbers(record: Record) -> dict[str, Any]:
+def all_numbers(record: Record) -> dict[str, Any]:
+    """Every number of every metric of a record, by column of the long table."""
     out: dict[str, Any] = {}
     for metric in record["metrics"]:
         held = estimate(record, metric)

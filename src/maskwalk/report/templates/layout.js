@@ -1,0 +1,63 @@
+// Samplers no other beats in both calls and value; ties share one place.
+function paretoFront(cells, value, sign) {
+  const order = [...cells].sort((a, b) => a.calls.v - b.calls.v || sign * (value(b) - value(a)));
+  const front = [];
+  for (const cell of order) {
+    const last = front.at(-1);
+    if (last && last.cell.calls.v === cell.calls.v && value(last.cell) === value(cell)) last.ties += 1;
+    else if (!last || sign * (value(cell) - value(last.cell)) > 0) front.push({ cell, ties: 0 });
+  }
+  return front;
+}
+
+// The steps of a front that gain more than two standard errors (as report/rules.py counts them).
+function clearSteps(front) {
+  const spread = ({ v, se, n = 1 }) => se || Math.sqrt((((v * n + 2) / (n + 4)) * (1 - (v * n + 2) / (n + 4))) / (n + 4));
+  const kept = [];
+  for (const { cell } of front) {
+    const now = cell.coherence, last = kept.at(-1)?.coherence || { v: 0, se: 1e-9 };
+    if (now.v - last.v > 2 * Math.hypot(spread(now), spread(last))) kept.push(cell);
+  }
+  return new Set(kept);
+}
+
+// Moves points that would cover each other sideways; those on the front keep their place. In a crowd
+// only a little: a row of fifty equal points would spread over calls that nobody made.
+function dodge(points, gap) {
+  const placed = [];
+  for (const point of [...points].sort((a, b) => b.front - a.front || a.x - b.x)) {
+    const free = (x) => placed.every((q) => Math.hypot(q.x - x, q.y - point.y) >= gap * 0.99);
+    const tries = Array.from({ length: data.crowd ? 5 : 25 }, (_, k) => point.x + (k % 2 ? 1 : -1) * Math.ceil(k / 2) * gap);
+    point.x = tries.find(free) ?? point.x;
+    placed.push(point);
+  }
+}
+
+// Labels try the empty side of the front first (`sign`: above or below) and keep off what is drawn.
+function placeLabels(wanted, points, drawn, frame, sign) {
+  const marks = data.crowd ? points.filter((p) => p.front) : points;  // pale ones may be written over
+  const boxes = [...marks.map((p) => [p.x - 6, p.y - 6, p.x + 6, p.y + 6]), ...drawn];
+  const shared = (a, b, i) => Math.max(0, Math.min(a[i + 2], b[i + 2]) - Math.max(a[i], b[i]));
+  const ways = [[-1, -1], [-1, 0], [0, -1], [1, 0], [1, -1], [0, 1], [1, 1], [-1, 1]];
+  const places = [8, 18, 30, 44, 60].flatMap((far) => ways.map(([dx, dy]) => [far, dx, dy * sign]));
+  const out = [];
+  for (const { point, words, must } of wanted) {
+    const width = textWidth(words), height = 13;
+    let best = null;
+    for (const [far, dx, dy] of places) {
+      const x = point.x + dx * far * (dy ? 0.7 : 1) - (dx < 0 ? width : dx ? 0 : width / 2);
+      const y = point.y + dy * far - height / 2;
+      const box = [x, y, x + width, y + height];
+      const outside = Math.max(0, frame[0] - x, box[2] - frame[2]) + Math.max(0, frame[1] - y, box[3] - frame[3]);
+      const covers = boxes.reduce((sum, other) => sum + shared(box, other, 0) * shared(box, other, 1), outside * 40);
+      const cost = covers + far - places[0][0];  // rather touch something than stand far away
+      if (!best || cost < best.cost) best = { cost, covers, box, far, point, words };
+      if (!cost) break;
+    }
+    if (best.covers && !must) continue;
+    boxes.push(best.box);
+    out.push(best);
+  }
+  return out;
+}
+

@@ -1,0 +1,161 @@
+"""The language experiment as a file: which policies, which draws, how many texts, what is judged.
+
+(A TOML file; docs/language.md.)
+
+kind = "text"
+masked = "zoo:books_mdm"           # the model of every policy but left_to_right
+causal = "zoo:books_ar"            # that one, and the model by which texts are scored
+presets = ["exact", "top_p=0.9"]   # how tokens are drawn
+samplers = ["bisection(order=4)", …]
+exact_only = ["random(block=1)"]   # more samplers, slow ones: only with the first of the presets
+judge = ["bisection(order=4)"]     # of these, which the judge reads (slow: 16 settings at most)
+[quick]                            # what differs in a quick run
+"""
+
+import hashlib
+import json
+import tomllib
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from maskwalk.denoisers.table import fingerprint
+from maskwalk.draws import Draw
+from maskwalk.errors import MaskwalkError, real, unknown, whole
+from maskwalk.samplers import SAMPLERS
+from maskwalk.samplers.table import expand
+
+SCHEMA = 1
+HELD_OUT = "held_out"  # stands where a sampler would: the text every policy should be like
+AUTOREGRESSIVE = "left_to_right()"
+NUMBERS = ("length", "count", "replayed", "judged", "references", "seed")
+LISTS = ("samplers", "exact_only", "judge")
+KNOWN = ("kind", "name", "title", "masked", "causal", "presets", *LISTS, *NUMBERS)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A policy (or held-out text) and how tokens are drawn."""
+
+    sampler: str
+    preset: str
+
+
+@dataclass(frozen=True)
+class TextExperiment:
+    """Everything the records depend on."""
+
+    name: str
+    title: str
+    masked: str | None
+    causal: str | None  # without it texts are not scored by a model of our own
+    presets: tuple[str, ...]
+    samplers: tuple[str, ...]
+    exact_only: tuple[str, ...] = ()
+    judge: tuple[str, ...] = ()
+    length: int = 256
+    count: int = 1024  # texts of every setting
+    replayed: int = 256  # held-out passages forced through every policy
+    judged: int = 256  # texts of a setting that the judge reads
+    references: int = 512  # held-out passages that MAUVE compares with
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in NUMBERS:
+            whole(name, getattr(self, name), 0 if name in ("seed", "replayed", "judged") else 1)
+        for preset in self.presets:
+            draw_of(preset)
+        for spec in self.judge:
+            if spec not in (*self.samplers, HELD_OUT):
+                raise unknown("judged sampler, none of those listed:", spec, self.samplers)
+
+    @classmethod
+    def load(cls, path: str | Path, quick: bool = False) -> "TextExperiment":
+        """Reads an experiment file; every spec and number is checked before anything runs."""
+        try:
+            given = tomllib.loads(Path(path).read_text("utf-8"))
+        except OSError as problem:
+            raise MaskwalkError(f"Cannot read {path}: {problem.strerror}.") from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+            raise MaskwalkError(f"{path} is not a TOML file: {problem}.") from None
+        less = given.pop("quick", {})
+        given |= less if quick else {}
+        for key in given:
+            if key not in KNOWN:
+                raise unknown(f"setting in {path}:", key, KNOWN)
+        if given.pop("kind", None) != "text":
+            raise MaskwalkError(f'{path} describes no language experiment: kind is not "text".')
+        for key in ("masked", "causal", "presets", "samplers"):
+            if key not in given:
+                raise MaskwalkError(f"{path} has no {key}.")
+        for key in ("presets", *LISTS):
+            if not isinstance(given.get(key, []), list):
+                raise MaskwalkError(f"{key} in {path} must be a list, not {given[key]!r}.")
+        for key in LISTS:
+            every = [s for text in given.get(key, []) for s in _canonical(text)]
+            given[key] = tuple(dict.fromkeys(every))
+        name = given.pop("name", Path(path).stem)
+        return cls(
+            name=name,
+            title=given.pop("title", name),
+            presets=tuple(given.pop("presets")),
+            **given,
+        )
+
+    def with_models(self, folder: Path) -> "TextExperiment":
+        """The same with the models in `folder`/mdm and `folder`/ar."""
+        return replace(self, masked=str(folder / "mdm"), causal=str(folder / "ar"))
+
+    @property
+    def settings(self) -> list[Setting]:
+        """Held-out text first, then every policy under every draw, then the slow ones."""
+        both = [Setting(s, p) for s in (HELD_OUT, *self.samplers) for p in self.presets]
+        return both + [Setting(s, self.presets[0]) for s in self.exact_only]
+
+    def reads(self, setting: Setting) -> bool:
+        """Whether the judge reads this setting's texts."""
+        return setting.sampler in self.judge or (setting.sampler == HELD_OUT and bool(self.judge))
+
+    @property
+    def models(self) -> list[str]:
+        """The models in use."""
+        return [source for source in (self.masked, self.causal) if source is not None]
+
+    def model(self, setting: Setting) -> str:
+        """The model behind a setting; held-out text comes with either."""
+        if setting.sampler == HELD_OUT:
+            return self.models[0]
+        found = self.causal if setting.sampler == AUTOREGRESSIVE else self.masked
+        if found is None:
+            raise MaskwalkError(f"There is no model for {setting.sampler}.")
+        return found
+
+    def key(self, setting: Setting) -> str:
+        """A name for the setting with all its numbers, the same wherever it is computed."""
+        weights = [fingerprint(source) for source in self.models]
+        about = {"schema": SCHEMA, "weights": weights, **asdict(setting)}
+        about |= {n: getattr(self, n) for n in NUMBERS if n not in ("judged", "references")}
+        return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
+
+
+def _canonical(text: Any) -> list[str]:
+    if text == HELD_OUT:
+        return [HELD_OUT]
+    return [SAMPLERS.canonical(one) for one in expand(text)]
+
+
+def draw_of(preset: str) -> Draw:
+    """exact, or one or more of top_p=…, min_p=…, temperature=… joined by commas."""
+    if preset == "exact":
+        return Draw()
+    known = ("top_p", "min_p", "temperature")
+    options: dict[str, Any] = {}
+    for part in preset.split(","):
+        name, _, value = part.strip().partition("=")
+        if name not in known:
+            raise unknown("draw (exact, or top_p=0.9):", name, known)
+        try:
+            options[name] = real(name, float(value), 0.0)
+        except ValueError:
+            raise MaskwalkError(f"{name} must be a number, not {value!r}.") from None
+    return Draw(**options)
