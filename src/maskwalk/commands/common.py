@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
 
 from maskwalk.errors import MaskwalkError
 from maskwalk.include import include
@@ -62,6 +63,15 @@ def progress() -> Progress:
     """A bar on stderr: what is done, how many of how many, and the time left."""
     text = TextColumn("{task.description}")
     return Progress(text, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=err)
+
+
+def plain_table(first: str, *others: str) -> Table:
+    """A table without edges: words on the left, numbers on the right."""
+    table = Table(show_edge=False, pad_edge=False)
+    table.add_column(first, overflow="fold")
+    for name in others:
+        table.add_column(name, justify="right", overflow="fold")
+    return table
 
 
 def say_written(path: Path) -> None:

@@ -7,6 +7,7 @@ import typer
 
 from maskwalk.commands import common
 from maskwalk.commands.common import check_device, out, progress, say_written
+from maskwalk.errors import MaskwalkError
 
 TRIED = (
     "random(block=8)",
@@ -165,6 +166,74 @@ def judge(
     for path in write_text_report(text_records(run), run, ("html", "csv", "md")):
         if path.suffix == ".html":
             say_written(path)
+
+
+@text.command()
+def compare(
+    run: Annotated[Path, typer.Argument(help="A run of the language experiment.")],
+    samplers: Annotated[
+        list[str] | None, typer.Argument(help="Two policies; or none for the whole picture.")
+    ] = None,
+    preset: Annotated[str, typer.Option(help="How tokens were drawn.")] = "exact",
+    as_json: common.AsJson = False,
+) -> None:
+    """Two policies of a run, metric by metric; or what predicts what, and what truncation does.
+
+    Differences have 95 % intervals; * marks those that leave zero out.
+
+    Example: maskwalk text compare results/language 'bisection(order=8)' 'random(block=6)'
+
+    Example: maskwalk text compare results/language
+    """
+    import json
+    from dataclasses import asdict
+
+    from maskwalk.report.labels import samplers as labelled
+    from maskwalk.texts import comparison
+    from maskwalk.texts.judging import text_records
+
+    records = text_records(run)
+    if samplers:
+        if len(samplers) != 2:
+            raise MaskwalkError(f"Give two samplers to compare, or none, not {len(samplers)}.")
+        one, other = (comparison.find(records, name, preset) for name in samplers)
+        found = comparison.differences(one, other)
+        if as_json:
+            print(json.dumps([asdict(row) for row in found]))
+            return
+        table = common.plain_table("metric", "first", "second", "difference")
+        for row in found:
+            values = [f"{r['metrics'][row.metric]['value']:.4f}" for r in (one, other)]
+            table.add_row(row.metric, *values, _shown(row))
+        out.print(table)
+        return
+    told = comparison.predictions(records)
+    cuts = comparison.truncations(records)
+    if as_json:
+        shown = {name: [asdict(row) for row in rows] for name, rows in cuts.items()}
+        print(json.dumps({"predictions": [asdict(p) for p in told], "truncation": shown}))
+        return
+    table = common.plain_table("draw", "does", "predict", "rank correlation", "p", "settings")
+    for p in told:
+        table.add_row(p.preset, p.one, p.other, f"{p.rho:+.2f}", f"{p.p:.3f}", str(p.n))
+    out.print(table)
+    drawn = list(dict.fromkeys(record["preset"] for record in records))
+    out.print(f"\n{drawn[1]} minus {drawn[0]}; * where the 95 % interval leaves zero out:")
+    names = ("mauve", "judge_bpb", "own_bpb", "entropy", "rep1")
+    table = common.plain_table("policy", *names)
+    for policy in labelled(list(cuts)):
+        held = {row.metric: row for row in cuts[policy.spec]}
+        table.add_row(policy.label, *(_brief(held[n]) if n in held else "–" for n in names))
+    out.print(table)
+
+
+def _brief(row: Any) -> str:
+    return f"{row.value:+.3f}{'*' if row.clear else ' '}"
+
+
+def _shown(row: Any) -> str:
+    half = "–" if row.half is None else f"{row.half:.3f}"
+    return f"{row.value:+.3f} ± {half}{'*' if row.clear else ' '}{' paired' if row.paired else ''}"
 
 
 @text.command()

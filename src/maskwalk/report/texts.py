@@ -63,15 +63,15 @@ METRICS = (
     ),
     Metric(
         "rep1", "repeated tokens", "Share of repeated tokens",
-        "tokens of a text that have occurred in it before", -1,
+        "tokens of a text that have occurred in it before", 0,
     ),
     Metric(
         "rep2", "repeated pairs", "Share of repeated pairs of tokens",
-        "the same of pairs of neighbouring tokens", -1,
+        "the same of pairs of neighbouring tokens", 0,
     ),
     Metric(
         "rep3", "repeated triples", "Share of repeated triples of tokens",
-        "the same of three tokens in a row", -1,
+        "the same of three tokens in a row", 0,
     ),
 )  # fmt: skip
 CALLS = Metric("calls", "calls", "Network calls a text", "network calls a text", -1, False, 1)

@@ -21,8 +21,8 @@ from maskwalk.report.texts_tables import shown
 BUDGETS = (8.0, 16.0, 32.0, 64.0, 128.0)
 BY = {metric.key: metric for metric in METRICS}
 LED = ("mauve", "replay_bpb")
-MARKS = ("judge_bpb", "own_bpb", "entropy")
-STANDING = ("mauve", *MARKS, "rep1", "replay_bpb")
+MARKS = ("judge_bpb", "own_bpb", "entropy", "rep1")
+STANDING = ("mauve", *MARKS, "replay_bpb")
 
 
 class Known(NamedTuple):

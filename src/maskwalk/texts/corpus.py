@@ -119,6 +119,7 @@ def train_tokenizer(lines: list[str], vocab: int) -> Any:
 
 def _encoded(tokenizer: Any, books: list[str], split: str, told: Told) -> Iterator[np.ndarray]:
     end = np.array([tokenizer.token_to_id(END)], dtype=np.uint16)
+    tokenizer.encode_special_tokens = True  # where a book says so itself, it is text
     yield end[:0]
     for number, book in enumerate(books):
         told(split, number, len(books))

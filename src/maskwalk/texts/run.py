@@ -191,8 +191,16 @@ class TextRun:
             some = passages[first : first + self._batch].to(self.device)
             streams = Streams(e.seed, torch.arange(first, first + len(some), device=self.device))
             nats.append(-replay(sampler, model.denoiser, some, streams=streams).log_prob.sum(1))
+        every = torch.cat(nats).cpu()
         sizes = token_bytes(model.tokenizer)[passages].sum(1)
-        return {"replay_bpb": bits_per_byte(torch.cat(nats).cpu(), sizes)}
+        # The same passages for every policy: with each one's nats, policies compare in pairs.
+        return {
+            "replay_bpb": {
+                **bits_per_byte(every, sizes),
+                "nats": [round(x, 3) for x in every.tolist()],
+                "bytes": sizes.tolist(),
+            }
+        }
 
     def _keep(self, setting: Setting, tokens: Tensor) -> None:
         """What the judge will need: the texts, references and a tokenizer to write them with."""

@@ -1,0 +1,122 @@
+"""Questions to the records of a language run: which of two policies, what predicts what, what a
+truncated draw changes.
+
+Differences come with 95 % intervals. Texts of two policies are independent, so their standard
+errors add in squares; replay forces the same passages through every policy, so there the passages
+are compared one by one, which takes out how hard each of them is (where records have them).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import spearmanr
+
+from maskwalk.errors import MaskwalkError, unknown
+from maskwalk.records import Record
+from maskwalk.samplers import SAMPLERS
+from maskwalk.texts.experiment import HELD_OUT
+
+METRICS = ("mauve", "judge_bpb", "own_bpb", "replay_bpb", "entropy", "rep1", "rep2", "rep3")
+ASKED = (  # does the first predict the second?
+    ("judge_bpb", "mauve"),
+    ("own_bpb", "mauve"),
+    ("entropy", "mauve"),
+    ("replay_bpb", "mauve"),
+    ("judge_bpb", "replay_bpb"),
+    ("own_bpb", "replay_bpb"),
+)
+FEWEST = 5  # settings below which a rank correlation says nothing
+Z = 1.96
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A metric of one setting minus that of another."""
+
+    metric: str
+    value: float
+    half: float | None  # of the 95 % interval
+    paired: bool = False
+
+    @property
+    def clear(self) -> bool:
+        """Whether the interval leaves zero out."""
+        return self.half is not None and abs(self.value) > self.half
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Spearman's rank correlation of two metrics over the settings that have both."""
+
+    preset: str
+    one: str
+    other: str
+    rho: float
+    p: float
+    n: int
+
+
+def find(records: list[Record], sampler: str, preset: str) -> Record:
+    """The record of a policy under a draw."""
+    wanted = sampler if sampler == HELD_OUT else SAMPLERS.canonical(sampler)
+    here = {r["sampler"]: r for r in records if r["preset"] == preset}
+    if not here:
+        raise unknown("draw", preset, sorted({r["preset"] for r in records}))
+    if wanted not in here:
+        raise unknown(f"sampler in this run under {preset}:", wanted, here)
+    return here[wanted]
+
+
+def differences(one: Record, other: Record) -> list[Difference]:
+    """one − other in every metric both have."""
+    found = []
+    for metric in METRICS:
+        a, b = one["metrics"].get(metric), other["metrics"].get(metric)
+        if a and b:
+            pair = _paired(a, b)
+            errors = [x["se"] for x in (a, b)]
+            half = None if None in errors else Z * float(np.hypot(*errors))
+            value = a["value"] - b["value"]
+            found.append(
+                Difference(metric, value, half if pair is None else pair, pair is not None)
+            )
+    return found
+
+
+def _paired(a: Record, b: Record) -> float | None:
+    """Half of the interval, passage by passage, if both went through the same passages."""
+    if "nats" not in a or "nats" not in b or a["bytes"] != b["bytes"]:
+        return None
+    each = (np.array(a["nats"]) - np.array(b["nats"])) / np.log(2)
+    sizes = np.array(a["bytes"], dtype=float)
+    terms = (each - each.sum() / sizes.sum() * sizes) / sizes.mean()  # of the ratio of totals
+    return Z * float(terms.std(ddof=1) / len(terms) ** 0.5)
+
+
+def predictions(records: list[Record]) -> list[Prediction]:
+    """Does one metric put the policies in the order of another?"""
+    found = []
+    for preset in dict.fromkeys(r["preset"] for r in records):
+        policies = [r for r in records if r["preset"] == preset and r["sampler"] != HELD_OUT]
+        for one, other in ASKED:
+            pairs = [
+                (r["metrics"][one]["value"], r["metrics"][other]["value"])
+                for r in policies
+                if one in r["metrics"] and other in r["metrics"]
+            ]
+            if len(pairs) >= FEWEST:
+                rho, p = spearmanr(*zip(*pairs, strict=True))
+                found.append(Prediction(preset, one, other, float(rho), float(p), len(pairs)))
+    return found
+
+
+def truncations(records: list[Record]) -> dict[str, list[Difference]]:
+    """For every policy under two draws: the second minus the first, in every metric."""
+    presets = list(dict.fromkeys(r["preset"] for r in records))
+    if len(presets) < 2:
+        raise MaskwalkError(
+            f"This run has only one draw, {', '.join(presets)}: nothing to compare."
+        )
+    first, second = ({r["sampler"]: r for r in records if r["preset"] == p} for p in presets[:2])
+    both = [s for s in first if s in second and s != HELD_OUT]
+    return {s: differences(second[s], first[s]) for s in both}
