@@ -7,6 +7,8 @@ import pytest
 from maskwalk.published.claims import ledger, markdown
 from maskwalk.published.comparison import compare
 from maskwalk.records import read_records
+from maskwalk.texts.experiment import HELD_OUT, Setting, TextExperiment
+from maskwalk.texts.judging import text_records
 
 ROOT = Path(__file__).parent.parent
 
@@ -38,3 +40,30 @@ def test_the_document_is_what_the_commands_print() -> None:
 @pytest.mark.parametrize(("name", "cells"), [("suspects", 360), ("prompts", 216), ("atlas", 3510)])
 def test_the_other_runs_are_whole(name: str, cells: int) -> None:
     assert len({r["key"] for r in read_records(ROOT / "results" / name)}) == cells
+
+
+def test_the_language_run_is_whole_and_every_number_says_how_many_texts() -> None:
+    experiment = TextExperiment.load(ROOT / "experiments" / "paper" / "figure_language.toml")
+    records = text_records(ROOT / "results" / "language")
+    assert {Setting(r["sampler"], r["preset"]) for r in records} == set(experiment.settings)
+    for record in records:
+        expected = {"judge_bpb", "judge_ppl", "mauve"} & set(record["metrics"])
+        read = experiment.reads(Setting(record["sampler"], record["preset"]))
+        assert len(expected) == (3 if read else 0)
+        for name, number in record["metrics"].items():
+            held = record["sampler"] == HELD_OUT
+            size = 256 if name in (*expected, "replay_bpb") else number["n"] if held else 1024
+            assert number["n"] == size and number["value"] == number["value"]
+        assert len(record["texts"]) == 3 and not any("/tmp" in str(v) for v in record.values())
+
+
+def test_what_the_document_says_of_the_language_run() -> None:
+    """Its tables are those the records give."""
+    page = (ROOT / "docs" / "language.md").read_text("utf-8")
+    records = text_records(ROOT / "results" / "language")
+    said = 0
+    for record in records:
+        own = record["metrics"]["own_bpb"]
+        row = f"{own['value']:.3f} ± {1.96 * own['se']:.3f}".replace("± 0.", "± .")
+        said += f"| {row} |" in page
+    assert said >= 20

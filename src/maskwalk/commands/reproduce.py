@@ -70,10 +70,7 @@ def reproduce(
     if models or judge:
         raise MaskwalkError("--models and --judge belong to --only figure_language.")
     workers = workers or (os.cpu_count() or 1 if device == "cpu" else 1)
-    if device == "cpu" and not quick:
-        err.print(
-            "The full run takes days on a CPU; with --quick it takes minutes.", style="yellow"
-        )
+    _warn(device, quick)
     if train or reproduction.lacking():
         os.environ["MASKWALK_ZOO"] = str(reproduction.train(to, device))
     runs = [Run(e, to, workers, device) for e in reproduction.paper(only, quick)]
@@ -95,6 +92,13 @@ def reproduce(
         out.print(f"Next: maskwalk compare {to} --json", soft_wrap=True)
 
 
+def _warn(device: str, quick: bool) -> None:
+    if device == "cpu" and not quick:
+        err.print(
+            "The full run takes days on a CPU; with --quick it takes minutes.", style="yellow"
+        )
+
+
 def language(to: Path, quick: bool, models: Path | None, judge: str | None, device: str) -> None:
     """The experiment on text: write, score, replay; let the judge read; report."""
     from maskwalk.commands.text import judged
@@ -109,6 +113,7 @@ def language(to: Path, quick: bool, models: Path | None, judge: str | None, devi
     experiment = TextExperiment.load(file, quick)
     if models is not None:
         experiment = experiment.with_models(models)
+    _warn(device, quick)
     run = TextRun(experiment, to, device)
     with progress() as shown:
         bar = shown.add_task(f"{'writing':<22}", total=run.total)

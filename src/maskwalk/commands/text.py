@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from maskwalk.commands import common
-from maskwalk.commands.common import check_device, out, progress, say_written
+from maskwalk.commands.common import check_device, err, out, progress, say_written
 from maskwalk.errors import MaskwalkError
 
 TRIED = (
@@ -88,10 +88,16 @@ def train(
       --scorer runs/books/ar --device cuda
     """
     from maskwalk.texts.corpus import Corpus
-    from maskwalk.texts.fitting import Plan, fit_text
+    from maskwalk.texts.fitting import HELD, Plan, fit_text
 
     plan = Plan(kind, size, length, steps, batch, dropout, seed, tested)
-    model = fit_text(Corpus.load(data), plan, to, device=check_device(device), resume=resume)
+    corpus = Corpus.load(data)
+    most = min(HELD, len(corpus.passages("test", length))) - 1  # one is kept as a reference
+    if samples > most:
+        raise MaskwalkError(f"This corpus has test passages for no more than {most} --samples.")
+    if device == "cpu" and size == "base":
+        err.print("On a CPU the base model takes days; --size small takes hours.", style="yellow")
+    model = fit_text(corpus, plan, to, device=check_device(device), resume=resume)
     about = model.about
     rate, flops = about["tokens_per_second"], about["flops_per_second"]
     out.print(
@@ -116,6 +122,7 @@ def _trial(
     """A first look: the model writes with a few policies, and is scored on it."""
     from maskwalk.report import text_table
     from maskwalk.texts.experiment import AUTOREGRESSIVE, TextExperiment
+    from maskwalk.texts.judging import text_records
     from maskwalk.texts.run import TextRun
 
     experiment = TextExperiment(
@@ -128,16 +135,17 @@ def _trial(
         length=length,
         count=samples,
         replayed=samples,
-        references=samples,
+        references=1,  # nothing is judged here
     )
-    records = []
     with progress() as shown:
         run = TextRun(experiment, model / "trial", device)
         bar = shown.add_task("writing", total=run.total)
-        for record in run:
-            records.append(record)
+        for _ in run:
             shown.update(bar, completed=run.done)
         shown.update(bar, completed=run.total)
+    keys = [experiment.key(setting) for setting in experiment.settings]
+    known = {record["key"]: record for record in text_records(model / "trial")}
+    records = [known[key] for key in keys]
     out.print(text_table(records))
     for record in records:
         out.print(f"\n{record['sampler']}:", style="dim")
@@ -255,8 +263,9 @@ def pack(
 def judged(run: Path, source: str | None) -> None:
     """Reads everything in `run`, with a bar."""
     from maskwalk.texts.judge import load_judge
-    from maskwalk.texts.judging import Judging
+    from maskwalk.texts.judging import Judging, texts_of
 
+    texts_of(run)
     with progress() as shown:
         work = Judging(run, load_judge(source))
         bar = shown.add_task(f"{work.judge.name:<22}", total=work.total)

@@ -85,6 +85,8 @@ def load_own(
             "directory that `maskwalk text train` wrote."
         )
     accelerated = not device.startswith("cpu")
+    if not accelerated and precision not in (None, "float32"):
+        raise MaskwalkError(f"On a CPU the network runs in float32, not {precision}.")
     found = load_pretrained(source)
     tokenizer, held_out = _beside(source)
     kind = NextToken if found.config.causal else MDLM

@@ -21,7 +21,7 @@ from typing import Any
 
 from maskwalk.denoisers.table import fingerprint
 from maskwalk.draws import Draw
-from maskwalk.errors import MaskwalkError, real, unknown, whole
+from maskwalk.errors import MaskwalkError, unknown, whole
 from maskwalk.samplers import SAMPLERS
 from maskwalk.samplers.table import expand
 
@@ -63,6 +63,8 @@ class TextExperiment:
     def __post_init__(self) -> None:
         for name in NUMBERS:
             whole(name, getattr(self, name), 0 if name in ("seed", "replayed", "judged") else 1)
+        if not self.presets:
+            raise MaskwalkError("presets is empty: name at least one draw, such as exact.")
         for preset in self.presets:
             draw_of(preset)
         for spec in self.judge:
@@ -79,6 +81,8 @@ class TextExperiment:
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
             raise MaskwalkError(f"{path} is not a TOML file: {problem}.") from None
         less = given.pop("quick", {})
+        if not isinstance(less, dict):
+            raise MaskwalkError(f"quick in {path} must be a table, [quick], not {less!r}.")
         given |= less if quick else {}
         for key in given:
             if key not in KNOWN:
@@ -88,11 +92,15 @@ class TextExperiment:
         for key in ("masked", "causal", "presets", "samplers"):
             if key not in given:
                 raise MaskwalkError(f"{path} has no {key}.")
+        for key in ("name", "title", "masked", "causal"):
+            if not isinstance(given.get(key, ""), str):
+                raise MaskwalkError(f"{key} in {path} must be a text, not {given[key]!r}.")
         for key in ("presets", *LISTS):
-            if not isinstance(given.get(key, []), list):
-                raise MaskwalkError(f"{key} in {path} must be a list, not {given[key]!r}.")
+            every = given.get(key, [])
+            if not isinstance(every, list) or not all(isinstance(text, str) for text in every):
+                raise MaskwalkError(f"{key} in {path} must be a list of texts, not {every!r}.")
         for key in LISTS:
-            every = [s for text in given.get(key, []) for s in _canonical(text)]
+            every = [s for text in given.get(key, []) for s in _canonical(text, key == "judge")]
             given[key] = tuple(dict.fromkeys(every))
         name = given.pop("name", Path(path).stem)
         return cls(
@@ -110,7 +118,8 @@ class TextExperiment:
     def settings(self) -> list[Setting]:
         """Held-out text first, then every policy under every draw, then the slow ones."""
         both = [Setting(s, p) for s in (HELD_OUT, *self.samplers) for p in self.presets]
-        return both + [Setting(s, self.presets[0]) for s in self.exact_only]
+        both += [Setting(s, self.presets[0]) for s in self.exact_only]
+        return list(dict.fromkeys(both))
 
     def reads(self, setting: Setting) -> bool:
         """Whether the judge reads this setting's texts."""
@@ -138,8 +147,8 @@ class TextExperiment:
         return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
 
 
-def _canonical(text: Any) -> list[str]:
-    if text == HELD_OUT:
+def _canonical(text: str, judged: bool) -> list[str]:
+    if text == HELD_OUT and judged:
         return [HELD_OUT]
     return [SAMPLERS.canonical(one) for one in expand(text)]
 
@@ -155,7 +164,7 @@ def draw_of(preset: str) -> Draw:
         if name not in known:
             raise unknown("draw (exact, or top_p=0.9):", name, known)
         try:
-            options[name] = real(name, float(value), 0.0)
+            options[name] = float(value)
         except ValueError:
             raise MaskwalkError(f"{name} must be a number, not {value!r}.") from None
     return Draw(**options)

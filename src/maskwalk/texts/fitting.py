@@ -88,13 +88,9 @@ def fit_text(
     corpus: Corpus, plan: Plan, out: Path, *, device: str = "cpu", resume: bool = False
 ) -> OwnModel:
     """Trains into `out`: model, tokenizer, held-out passages, and the numbers of the test split."""
-    out.mkdir(parents=True, exist_ok=True)
-    write(out / TOKENIZER, (corpus.path / TOKENIZER).read_bytes())
-    held = corpus.chosen("test", plan.length, HELD).numpy().astype(np.uint16)
-    packed = io.BytesIO()
-    np.save(packed, held)
-    write(out / HELD_OUT, packed.getvalue())
-    config = plan.config(len(read_tokenizer_bytes((out / TOKENIZER).read_bytes())))
+    tokenizer, packed = (corpus.path / TOKENIZER).read_bytes(), io.BytesIO()
+    np.save(packed, corpus.chosen("test", plan.length, HELD).numpy().astype(np.uint16))
+    config = plan.config(len(read_tokenizer_bytes(tokenizer)))
     job = Job(
         out.name or "text",
         corpus.passages("train", plan.length),
@@ -111,6 +107,9 @@ def fit_text(
         "trained": datetime.now(UTC).date().isoformat(),
     }
     last = train(config, [job], plan.settings, out, device=device, resume=resume, about=[about])
+    # Only now: a directory that holds another run was refused, and keeps its own.
+    write(out / TOKENIZER, tokenizer)
+    write(out / HELD_OUT, packed.getvalue())
     done = last[0].about
     rate = plan.steps * plan.batch * plan.length / max(done["seconds"], 1e-9)
     flops = arithmetic(config, plan.batch, plan.length) / (plan.batch * plan.length)

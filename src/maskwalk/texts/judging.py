@@ -29,8 +29,19 @@ NAMES = ("nats", "tokens", "bytes", "features")  # of a judge's reading
 
 
 def text_records(path: Path) -> list[Record]:
-    """The records of a run, the last of every key."""
-    return list({record["key"]: record for record in read_records(path)}.values())
+    """The records of texts in a run, the last of every key."""
+    texts = [record for record in read_records(path) if record.get("kind") == "text"]
+    return list({record["key"]: record for record in texts}.values())
+
+
+def texts_of(run: Path) -> Path:
+    """Where a run keeps its texts for a judge, or a sentence."""
+    if not (run / SAMPLES / REFERENCES).exists():
+        raise MaskwalkError(
+            f"{run} has no texts to judge; `maskwalk reproduce paper --only figure_language` keeps "
+            "them there."
+        )
+    return run / SAMPLES
 
 
 @dataclass
@@ -45,11 +56,7 @@ class Judging:
     @cached_property
     def todo(self) -> list[Record]:
         """Records whose texts are there and not yet read by this judge."""
-        if not (self.out / SAMPLES / REFERENCES).exists():
-            raise MaskwalkError(
-                f"{self.out} has no texts to judge; `maskwalk reproduce paper --only "
-                "figure_language` keeps them there."
-            )
+        texts_of(self.out)
         return [
             record
             for record in text_records(self.out)

@@ -4,6 +4,7 @@ import hashlib
 import json
 import lzma
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -14,6 +15,7 @@ from maskwalk.denoisers.pretrained import (
     write,
     zoo_manifest,
 )
+from maskwalk.errors import MaskwalkError
 from maskwalk.language.own import HELD_OUT, TOKENIZER
 
 
@@ -23,6 +25,15 @@ def pack(model: Path, name: str, corpus: str, zoo: Path) -> Path:
     Models of one corpus share these two files.
     """
     found = load_pretrained(model)
+    others = {key: entry for key, entry in zoo_manifest(zoo).items() if key != name}
+    for file in (TOKENIZER, HELD_OUT):
+        packed, used = f"{corpus}.{file}.xz", lzma.compress((model / file).read_bytes(), preset=9)
+        sharing = [key for key, e in others.items() if packed in _files(e)]
+        if sharing and (zoo / packed).read_bytes() != used:
+            raise MaskwalkError(
+                f"{sharing[0]} has another {file} under the corpus name {corpus!r}; choose another "
+                "name for this corpus (--corpus)."
+            )
     zoo.mkdir(parents=True, exist_ok=True)
     entry = {
         **_written(zoo / f"{name}.safetensors.xz", encode(found, torch.bfloat16)),
@@ -34,6 +45,10 @@ def pack(model: Path, name: str, corpus: str, zoo: Path) -> Path:
     manifest = {"format": ZOO, "models": {**zoo_manifest(zoo), name: entry}}
     write(zoo / "manifest.json", (json.dumps(manifest, indent=1) + "\n").encode())
     return zoo / f"{name}.safetensors.xz"
+
+
+def _files(entry: dict[str, Any]) -> set[str]:
+    return {entry[key]["file"] for key in ("tokenizer", "held_out") if key in entry}
 
 
 def _written(path: Path, data: bytes) -> dict[str, str]:

@@ -172,6 +172,8 @@ class TextRun:
         if self.experiment.causal is None:
             return {}
         about = self.models[self.experiment.causal].about
+        if about.get("text", {}).get("length") != self.experiment.length:
+            return {}  # passages of another length are not as likely, token by token
         held = {"own_bpb": about.get("test_bpb"), "own_ppl": about.get("test_ppl")}
         return {name: value for name, value in held.items() if value is not None}
 

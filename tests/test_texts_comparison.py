@@ -1,0 +1,105 @@
+"""Differences, predictions and truncation from records of texts."""
+
+import copy
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from maskwalk.errors import MaskwalkError
+from maskwalk.texts.comparison import differences, find, predictions, truncations
+from tests import fake_texts
+
+
+def record(sampler: str, preset: str = "exact", **metrics: Any) -> dict[str, Any]:
+    return {"sampler": sampler, "preset": preset, "metrics": metrics}
+
+
+def number(value: float, se: float | None = 0.1, **more: Any) -> dict[str, Any]:
+    return {"value": value, "se": se, "n": 256, **more}
+
+
+def test_errors_of_independent_texts_add_in_squares() -> None:
+    one = record("a", mauve=number(0.5, 0.03), entropy=number(4.0, None))
+    other = record("b", mauve=number(0.6, 0.04), entropy=number(4.5, 0.1), rep1=number(0.3))
+    first, second = differences(one, other)
+    assert (first.metric, second.metric) == ("mauve", "entropy")  # rep1 is not in both
+    assert first.value == pytest.approx(-0.1) and first.half == pytest.approx(1.96 * 0.05)
+    assert first.clear and not first.paired
+    assert second.half is None and not second.clear
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**31), st.floats(0.1, 3.0))
+def test_replayed_passages_are_compared_one_by_one(seed: int, shift: float) -> None:
+    """Passages of equal size: the paired interval is that of the mean difference."""
+    rng = np.random.default_rng(seed)
+    hard, noise = rng.normal(500, 80, 40), rng.normal(0, 1, 40)
+    sizes = [1000] * 40
+    bits = 1 / np.log(2) / 1000
+    values = [hard, hard + 1000 * shift + noise]
+    rows = [
+        record(
+            name,
+            replay_bpb=number(float(v.mean() * bits), float(v.std(ddof=1) * bits / 40**0.5))
+            | {"nats": v.tolist(), "bytes": sizes},
+        )
+        for name, v in zip("ab", values)
+    ]
+    (found,) = differences(rows[1], rows[0])
+    assert found.paired and found.clear
+    assert found.value == pytest.approx((values[1] - values[0]).mean() * bits)
+    expected = 1.96 * (values[1] - values[0]).std(ddof=1) * bits / 40**0.5
+    assert found.half == pytest.approx(expected, rel=1e-6)
+    other = copy.deepcopy(rows[0])
+    other["metrics"]["replay_bpb"]["bytes"][0] = 999  # not the same passages
+    assert not differences(rows[1], other)[0].paired
+
+
+def test_ranks_are_compared_among_the_policies_of_one_draw() -> None:
+    rows = [record(f"p{i}", own_bpb=number(i), mauve=number(-(i**3))) for i in range(6)]
+    rows += [record("held_out", own_bpb=number(99), mauve=number(99))]
+    rows += [record(f"p{i}", "top_p=0.9", own_bpb=number(i), mauve=number(i)) for i in range(3)]
+    (found,) = predictions(rows)  # three settings are too few, held-out text is no policy
+    assert (found.preset, found.one, found.other) == ("exact", "own_bpb", "mauve")
+    assert found.rho == pytest.approx(-1.0) and found.n == 6
+
+
+def test_truncation_is_the_second_draw_minus_the_first() -> None:
+    rows = [
+        record("held_out", entropy=number(5)),
+        record("p", entropy=number(5.0)),
+        record("q", entropy=number(5.0)),
+        record("held_out", "top_p=0.9", entropy=number(5)),
+        record("p", "top_p=0.9", entropy=number(4.0)),
+    ]
+    (only,) = truncations(rows).items()
+    assert only[0] == "p" and only[1][0].value == -1.0
+    with pytest.raises(MaskwalkError, match="only one draw"):
+        truncations(rows[:3])
+
+
+def test_policies_are_found_by_any_spelling() -> None:
+    records = fake_texts.records()
+    assert find(records, "bisection( order = 4 )", "exact")["sampler"] == "bisection(order=4)"
+    with pytest.raises(MaskwalkError, match="draw"):
+        find(records, "bisection(order=4)", "top_k")
+    with pytest.raises(MaskwalkError, match="in this run"):
+        find(records, "bisection(order=77)", "exact")
+
+
+def test_the_command(cli: Any, tmp_path: Any) -> None:
+    import json
+
+    lines = "".join(json.dumps(row) + "\n" for row in fake_texts.records())
+    (tmp_path / "records.jsonl").write_text(lines)
+    code, out, _ = cli("text", "compare", str(tmp_path), "bisection(order=4)", "random(block=8)")
+    assert code == 0 and "own_bpb" in out and "±" in out
+    code, out, _ = cli("text", "compare", str(tmp_path), "--json")
+    assert code == 0 and json.loads(out)["predictions"]
+    code, out, _ = cli("text", "compare", str(tmp_path))
+    assert code == 0 and "rank correlation" in out and "bisection order 4" in out
+    code, _, err = cli("text", "compare", str(tmp_path), "random(block=8)")
+    assert code == 2 and "two samplers" in err
