@@ -9,7 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maskwalk.errors import MaskwalkError
-from maskwalk.texts.comparison import differences, find, predictions, truncations
+from maskwalk.texts.comparison import (
+    agreements,
+    differences,
+    find,
+    predictions,
+    truncations,
+)
 from tests import fake_texts
 
 
@@ -79,6 +85,14 @@ def test_truncation_is_the_second_draw_minus_the_first() -> None:
     assert only[0] == "p" and only[1][0].value == -1.0
     with pytest.raises(MaskwalkError, match="only one draw"):
         truncations(rows[:3])
+
+
+def test_agreement_is_the_rank_correlation_between_the_draws() -> None:
+    rows = [record(f"p{i}", entropy=number(i), rep1=number(i)) for i in range(5)]
+    rows += [record(f"p{i}", "top_p=0.9", entropy=number(-i), rep1=number(i**2)) for i in range(5)]
+    rows += [record("held_out", p, entropy=number(9)) for p in ("exact", "top_p=0.9")]
+    assert agreements(rows) == {"entropy": pytest.approx(-1.0), "rep1": pytest.approx(1.0)}
+    assert agreements(rows[:4] + rows[5:9]) == {}  # four policies are too few
 
 
 def test_policies_are_found_by_any_spelling() -> None:

@@ -337,7 +337,7 @@ def test_packing_again_replaces_the_model_of_that_name(
     other = shutil.copytree(books.models / "ar", tmp_path / "other")
     passages = np.load(other / "held_out.npy")
     np.save(other / "held_out.npy", passages[:-1])
-    with pytest.raises(MaskwalkError, match="has another held_out.npy under the corpus"):
+    with pytest.raises(MaskwalkError, match=r"has another held_out\.npy under the corpus"):
         pack(other, "third", "tiny", folder)
     with pytest.raises(MaskwalkError, match="no directory of that name, nor in the zoo"):
         pack(tmp_path / "nowhere", "other", "tiny", folder)

@@ -216,10 +216,11 @@ def compare(
         out.print(table)
         return
     told = comparison.predictions(records)
-    cuts = comparison.truncations(records)
+    cuts, same = comparison.truncations(records), comparison.agreements(records)
     if as_json:
         shown = {name: [asdict(row) for row in rows] for name, rows in cuts.items()}
-        print(json.dumps({"predictions": [asdict(p) for p in told], "truncation": shown}))
+        found_all = {"predictions": [asdict(p) for p in told], "truncation": shown}
+        print(json.dumps(found_all | {"agreement": same}))
         return
     table = common.plain_table("draw", "does", "predict", "rank correlation", "p", "settings")
     for p in told:
@@ -233,6 +234,8 @@ def compare(
         held = {row.metric: row for row in cuts[policy.spec]}
         table.add_row(policy.label, *(_brief(held[n]) if n in held else "–" for n in names))
     out.print(table)
+    ranks = ", ".join(f"{name} {rho:+.3f}" for name, rho in same.items())
+    out.print(f"Rank correlation of the policies under the two draws: {ranks}.")
 
 
 def _brief(row: Any) -> str:

@@ -110,13 +110,31 @@ def predictions(records: list[Record]) -> list[Prediction]:
     return found
 
 
-def truncations(records: list[Record]) -> dict[str, list[Difference]]:
-    """For every policy under two draws: the second minus the first, in every metric."""
+def agreements(records: list[Record]) -> dict[str, float]:
+    """Rank correlation of the policies under the first draw with those under the second."""
+    first, second = _by_draw(records)
+    both = [s for s in first if s in second and s != HELD_OUT]
+    found = {}
+    for metric in METRICS:
+        held = [s for s in both if all(metric in r[s]["metrics"] for r in (first, second))]
+        if len(held) >= FEWEST:
+            values = [[r[s]["metrics"][metric]["value"] for s in held] for r in (first, second)]
+            found[metric] = float(spearmanr(*values)[0])
+    return found
+
+
+def _by_draw(records: list[Record]) -> list[dict[str, Record]]:
+    """The records of the first two draws, by sampler."""
     presets = list(dict.fromkeys(r["preset"] for r in records))
     if len(presets) < 2:
         raise MaskwalkError(
             f"This run has only one draw, {', '.join(presets)}: nothing to compare."
         )
-    first, second = ({r["sampler"]: r for r in records if r["preset"] == p} for p in presets[:2])
+    return [{r["sampler"]: r for r in records if r["preset"] == p} for p in presets[:2]]
+
+
+def truncations(records: list[Record]) -> dict[str, list[Difference]]:
+    """For every policy under two draws: the second minus the first, in every metric."""
+    first, second = _by_draw(records)
     both = [s for s in first if s in second and s != HELD_OUT]
     return {s: differences(second[s], first[s]) for s in both}
