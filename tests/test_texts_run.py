@@ -232,7 +232,13 @@ def test_keys_depend_on_what_the_numbers_depend_on(books: TinyBooks, tmp_path: P
     other = load_pretrained(tmp_path / "models" / "ar")
     save_pretrained(replace(other, weights=other.weights + 1), tmp_path / "models" / "ar")
     assert e.with_models(tmp_path / "models").key(setting) != key
-    for change in ({"count": 25}, {"length": 12}, {"seed": 6}, {"replayed": 9}):
+    for change in (
+        {"count": 25},
+        {"length": 12},
+        {"seed": 6},
+        {"replayed": 9},
+        {"references": 31},
+    ):
         assert replace(e, **change).key(setting) != key
     for change in ({"name": "x"}, {"title": "x"}, {"judged": 3}, {"judge": ()}):
         assert replace(e, **change).key(setting) == key

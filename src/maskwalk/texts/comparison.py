@@ -7,6 +7,7 @@ are compared one by one, which takes out how hard each of them is (where records
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.stats import spearmanr
@@ -105,9 +106,15 @@ def predictions(records: list[Record]) -> list[Prediction]:
                 if one in r["metrics"] and other in r["metrics"]
             ]
             if len(pairs) >= FEWEST:
-                rho, p = spearmanr(*zip(*pairs, strict=True))
-                found.append(Prediction(preset, one, other, float(rho), float(p), len(pairs)))
+                found.append(Prediction(preset, one, other, *_ranks(pairs), len(pairs)))
     return found
+
+
+def _ranks(pairs: list[tuple[float, float]]) -> tuple[float, float]:
+    """Spearman's correlation and its p-value."""
+    one, other = np.array(pairs).T
+    found: Any = spearmanr(one, other)
+    return float(found.statistic), float(found.pvalue)
 
 
 def agreements(records: list[Record]) -> dict[str, float]:
@@ -118,8 +125,11 @@ def agreements(records: list[Record]) -> dict[str, float]:
     for metric in METRICS:
         held = [s for s in both if all(metric in r[s]["metrics"] for r in (first, second))]
         if len(held) >= FEWEST:
-            values = [[r[s]["metrics"][metric]["value"] for s in held] for r in (first, second)]
-            found[metric] = float(spearmanr(*values)[0])
+            pairs = [
+                (first[s]["metrics"][metric]["value"], second[s]["metrics"][metric]["value"])
+                for s in held
+            ]
+            found[metric] = _ranks(pairs)[0]
     return found
 
 

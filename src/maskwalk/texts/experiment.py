@@ -143,7 +143,8 @@ class TextExperiment:
         """A name for the setting with all its numbers, the same wherever it is computed."""
         weights = [fingerprint(source) for source in self.models]
         about = {"schema": SCHEMA, "weights": weights, **asdict(setting)}
-        about |= {n: getattr(self, n) for n in NUMBERS if n not in ("judged", "references")}
+        # `references` decides which held-out passages are left for the rest.
+        about |= {n: getattr(self, n) for n in NUMBERS if n != "judged"}
         return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
 
 

@@ -210,11 +210,9 @@ class TextRun:
             return
         folder = self.out / SAMPLES
         folder.mkdir(parents=True, exist_ok=True)
-        if not (folder / REFERENCES).exists():
-            references = self.held_out[: self.experiment.references]
-            np.save(folder / REFERENCES, references.numpy().astype(np.uint16))
-            tokenizer = self.any_model.tokenizer.backend_tokenizer
-            write(folder / TOKENIZER, tokenizer.to_str().encode())
+        references = self.held_out[: self.experiment.references]
+        np.save(folder / REFERENCES, references.numpy().astype(np.uint16))
+        write(folder / TOKENIZER, self.any_model.tokenizer.backend_tokenizer.to_str().encode())
         some = tokens[: self.experiment.judged].numpy().astype(np.uint16)
         np.save(folder / f"{self.experiment.key(setting)}.npy", some)
 
