@@ -53,3 +53,12 @@ def test_add_a_sampler(
     assert "Verdict: MyPolicy is, with the oracle" in said
     exec(compile(check, "add_a_sampler.md", "exec"), {})
     del SAMPLERS._makers["my_policy"], sys.modules["my_policy"]
+
+
+def test_the_likelihood_of_held_out_text(capsys: pytest.CaptureFixture) -> None:
+    page = (DOCS / "language.md").read_text("utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.S)
+    exec(code, {})
+    printed = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in printed] == ["bisection(order=4)", "random(block=10)"]
+    assert all("inf" not in line and "nan" not in line for line in printed)
