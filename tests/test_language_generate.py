@@ -308,7 +308,7 @@ def test_the_command_line_says_what_is_wrong(cli: Any, folder: Path, tmp_path: P
     gpt, bert = f"hf:{folder}/gpt2", f"hf:{folder}/bert"
     for words, says in (
         (("--denoiser", gpt, "--sampler", "entropy"), "Use the sampler left_to_right"),
-        (("--denoiser", "oracle"), "written hf:PATH or hf:NAME, not 'oracle'"),
+        (("--denoiser", "oracle"), "hf:PATH or hf:NAME, not 'oracle'"),
         (("--denoiser", bert, "--sampler", "entropi"), "Did you mean 'entropy'"),
         (("--denoiser", bert, "--top-p", "0"), "top_p"),
         (("--denoiser", f"hf:{tmp_path}"), "holds no model"),

@@ -68,9 +68,26 @@ def test_ranks_are_compared_among_the_policies_of_one_draw() -> None:
     rows = [record(f"p{i}", own_bpb=number(i), mauve=number(-(i**3))) for i in range(6)]
     rows += [record("held_out", own_bpb=number(99), mauve=number(99))]
     rows += [record(f"p{i}", "top_p=0.9", own_bpb=number(i), mauve=number(i)) for i in range(3)]
-    (found,) = predictions(rows)  # three settings are too few, held-out text is no policy
+    rows += [record("left_to_right()", own_bpb=number(50), mauve=number(50))]
+    (found,) = predictions(rows)  # three settings are too few; held-out text and AR no policies
     assert (found.preset, found.one, found.other) == ("exact", "own_bpb", "mauve")
     assert found.rho == pytest.approx(-1.0) and found.n == 6
+    assert found.p == pytest.approx(2 / 720)  # of all orders, this one and its reverse
+    level = [record(f"p{i}", own_bpb=number(i), mauve=number(1)) for i in range(6)]
+    assert predictions(level) == []  # no order, no correlation
+
+
+def test_a_p_value_of_few_settings_is_counted() -> None:
+    from itertools import permutations
+
+    from scipy.stats import spearmanr
+
+    values = [3, 1, 2, 5, 4]
+    rows = [record(f"p{i}", own_bpb=number(i), mauve=number(v)) for i, v in enumerate(values)]
+    rhos = [spearmanr(range(5), order)[0] for order in permutations(values)]
+    (found,) = predictions(rows)
+    assert found.rho == pytest.approx(spearmanr(range(5), values)[0])
+    assert found.p == pytest.approx(np.mean(np.abs(rhos) >= abs(found.rho) - 1e-9))
 
 
 def test_truncation_is_the_second_draw_minus_the_first() -> None:

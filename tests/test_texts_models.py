@@ -339,7 +339,7 @@ def test_packing_again_replaces_the_model_of_that_name(
     np.save(other / "held_out.npy", passages[:-1])
     with pytest.raises(MaskwalkError, match=r"has another held_out\.npy under the corpus"):
         pack(other, "third", "tiny", folder)
-    with pytest.raises(MaskwalkError, match="no directory of that name, nor in the zoo"):
+    with pytest.raises(MaskwalkError, match="is not a directory that `maskwalk text train` wrote"):
         pack(tmp_path / "nowhere", "other", "tiny", folder)
     assert zoo_manifest(folder) == after
 

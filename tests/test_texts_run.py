@@ -548,6 +548,33 @@ def test_runs_that_cannot_be_judged(books: TinyBooks, judge: Judge, tmp_path: Pa
     assert not any("judge" in record for record in text_records(tmp_path / "few"))
 
 
+def test_replay_says_whether_it_is_a_bound(made: Path) -> None:
+    """One path of a policy that throws dice gives, on average, more bits than its law does."""
+    found = {r["sampler"]: r["metrics"]["replay_bpb"] for r in text_records(made) if has_replay(r)}
+    told = {name: number["bound"] for name, number in found.items()}
+    fixed = {name for name in told if name.startswith(("bisection", "left_to_right"))}
+    assert fixed and {name for name, bound in told.items() if not bound} >= fixed
+    assert any(name.startswith("random") and bound for name, bound in told.items())
+    for number in found.values():
+        bits = sum(number["nats"]) / math.log(2) / sum(number["bytes"])
+        assert number["value"] == pytest.approx(bits, rel=1e-4)
+
+
+def has_replay(record: dict[str, Any]) -> bool:
+    return "replay_bpb" in record["metrics"]
+
+
+def test_texts_that_a_judge_lacks_are_written_again(
+    books: TinyBooks, made: Path, tmp_path: Path
+) -> None:
+    again = shutil.copytree(made, tmp_path / "again")
+    one = next(f for f in sorted((again / "samples").glob("*.npy")) if len(f.stem) == 64)
+    before = one.read_bytes()
+    one.unlink()
+    assert [record["key"] for record in TextRun(tiny(books), again)] == [one.stem]
+    assert one.read_bytes() == before
+
+
 # --- the commands
 
 
@@ -612,6 +639,7 @@ def test_mistakes_on_the_command_line(cli: Cli, judge: Judge, tmp_path: Path) ->
         ),
         ((*paper, "--models", data), "--models and --judge belong to --only figure_language"),
         ((*paper, "--judge", "none"), "--models and --judge belong to --only figure_language"),
+        ((*paper, "--only", "figure_language", "--train"), "`maskwalk text train`"),
         ((*paper, "--only", "figure_language", "--models", data), "is no model of text"),
     ):
         code, _, err = cli(*words)

@@ -55,10 +55,11 @@ def generate(
     end_of_text: Annotated[str | None, typer.Option(help="Id or text of it; guessed.")] = None,
     rows: Annotated[
         int | None,
-        typer.Option(help="Sequences the network reads together [1; ours 8]."),
+        typer.Option(help="Sequences read together [1; ours 8, on cuda 256]."),
     ] = None,
     precision: Annotated[
-        str | None, typer.Option(help="float32, float16 or bfloat16 [float32].")
+        str | None,
+        typer.Option(help="float32, float16, bfloat16 [float32; ours on cuda float16]."),
     ] = None,
     trust_remote_code: Annotated[
         bool, typer.Option("--trust-remote-code", help="Run code that comes with the model.")
@@ -102,7 +103,7 @@ def generate(
             mask=mask,
             shifted=shifted,
             end_of_text=end_of_text,
-            rows=rows or 1,
+            rows=1 if rows is None else rows,
             device=check_device(device),
             precision=precision or "float32",
             trust_remote_code=trust_remote_code,

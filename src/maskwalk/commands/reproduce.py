@@ -65,6 +65,11 @@ def reproduce(
         raise unknown("paper", what, ("paper",))
     device = check_device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     if only == [reproduction.LANGUAGE]:
+        if train or workers:
+            raise MaskwalkError(
+                "--train and --workers are for the graph results; models of text are trained by "
+                "`maskwalk text train` and named by --models."
+            )
         language(to, quick, models, judge, device)
         return
     if models or judge:
@@ -106,6 +111,7 @@ def language(to: Path, quick: bool, models: Path | None, judge: str | None, devi
     from maskwalk.reproduction import LANGUAGE
     from maskwalk.shipped import shipped
     from maskwalk.texts.experiment import TextExperiment
+    from maskwalk.texts.judge import load_judge
     from maskwalk.texts.judging import text_records
     from maskwalk.texts.run import TextRun
 
@@ -114,20 +120,21 @@ def language(to: Path, quick: bool, models: Path | None, judge: str | None, devi
     if models is not None:
         experiment = experiment.with_models(models)
     _warn(device, quick)
+    reader = None if judge in (None, "none") else load_judge(judge)  # first: it may not be there
     run = TextRun(experiment, to, device)
     with progress() as shown:
         bar = shown.add_task(f"{'writing':<22}", total=run.total)
         for _ in run:
             shown.update(bar, completed=run.done)
         shown.update(bar, completed=run.total)
-    if judge != "none":
+    if judge is None:
         try:
-            judged(to, judge)
+            reader = load_judge()
         except MaskwalkError as problem:
-            if judge is not None:
-                raise
             err.print(f"Not judged: {problem}", style="yellow")
             err.print(f"Later, or elsewhere: maskwalk text judge {to}", soft_wrap=True)
+    if reader is not None:
+        judged(to, reader)
     records = text_records(to)
     out.print(text_table(records))
     flags = ["--quick"] * quick + ["--models MODELS"] * (models is not None)

@@ -1,13 +1,16 @@
 """`maskwalk text`: models of text of our own, from a folder of books to a judged experiment."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from maskwalk.commands import common
 from maskwalk.commands.common import check_device, err, out, progress, say_written
 from maskwalk.errors import MaskwalkError
+
+if TYPE_CHECKING:
+    from maskwalk.texts.judge import Judge
 
 TRIED = (
     "random(block=8)",
@@ -87,14 +90,19 @@ def train(
     Example: maskwalk text train data/books --kind masked --out runs/books/mdm \\
       --scorer runs/books/ar --device cuda
     """
+    from maskwalk.language.own import is_own
     from maskwalk.texts.corpus import Corpus
     from maskwalk.texts.fitting import HELD, Plan, fit_text
 
     plan = Plan(kind, size, length, steps, batch, dropout, seed, tested)
     corpus = Corpus.load(data)
     most = min(HELD, len(corpus.passages("test", length))) - 1  # one is kept as a reference
-    if samples > most:
-        raise MaskwalkError(f"This corpus has test passages for no more than {most} --samples.")
+    if scorer is not None and (kind == "causal" or not is_own(scorer)):
+        raise MaskwalkError("--scorer is a causal model of ours that scores a masked one's texts.")
+    if not 0 <= samples <= most:
+        raise MaskwalkError(
+            f"--samples is 0 to no more than {most}, by the test passages there are."
+        )
     if device == "cpu" and size == "base":
         err.print("On a CPU the base model takes days; --size small takes hours.", style="yellow")
     model = fit_text(corpus, plan, to, device=check_device(device), resume=resume)
@@ -168,9 +176,11 @@ def judge(
     Example: maskwalk text judge runs/language
     """
     from maskwalk.report import write_text_report
-    from maskwalk.texts.judging import text_records
+    from maskwalk.texts.judge import load_judge
+    from maskwalk.texts.judging import text_records, texts_of
 
-    judged(run, judge)
+    texts_of(run)
+    judged(run, load_judge(judge))
     for path in write_text_report(text_records(run), run, ("html", "csv", "md")):
         if path.suffix == ".html":
             say_written(path)
@@ -201,6 +211,8 @@ def compare(
     from maskwalk.texts.judging import text_records
 
     records = text_records(run)
+    if not records:
+        raise MaskwalkError(f"{run} holds no records of texts; `maskwalk compare` reads walks.")
     if samplers:
         if len(samplers) != 2:
             raise MaskwalkError(f"Give two samplers to compare, or none, not {len(samplers)}.")
@@ -216,7 +228,9 @@ def compare(
         out.print(table)
         return
     told = comparison.predictions(records)
-    cuts, same = comparison.truncations(records), comparison.agreements(records)
+    drawn = list(dict.fromkeys(record["preset"] for record in records))
+    cuts = comparison.truncations(records) if len(drawn) > 1 else {}
+    same = comparison.agreements(records) if len(drawn) > 1 else {}
     if as_json:
         shown = {name: [asdict(row) for row in rows] for name, rows in cuts.items()}
         found_all = {"predictions": [asdict(p) for p in told], "truncation": shown}
@@ -224,9 +238,11 @@ def compare(
         return
     table = common.plain_table("draw", "does", "predict", "rank correlation", "p", "settings")
     for p in told:
-        table.add_row(p.preset, p.one, p.other, f"{p.rho:+.2f}", f"{p.p:.3f}", str(p.n))
+        chance = "< .001" if p.p < 0.001 else f"{p.p:.3f}"
+        table.add_row(p.preset, p.one, p.other, f"{p.rho:+.2f}", chance, str(p.n))
     out.print(table)
-    drawn = list(dict.fromkeys(record["preset"] for record in records))
+    if not cuts:
+        return
     out.print(f"\n{drawn[1]} minus {drawn[0]}; * where the 95 % interval leaves zero out:")
     names = ("mauve", "judge_bpb", "own_bpb", "entropy", "rep1")
     table = common.plain_table("policy", *names)
@@ -263,15 +279,13 @@ def pack(
     say_written(make(model, name, corpus, zoo))
 
 
-def judged(run: Path, source: str | None) -> None:
+def judged(run: Path, judge: "Judge") -> None:
     """Reads everything in `run`, with a bar."""
-    from maskwalk.texts.judge import load_judge
-    from maskwalk.texts.judging import Judging, texts_of
+    from maskwalk.texts.judging import Judging
 
-    texts_of(run)
     with progress() as shown:
-        work = Judging(run, load_judge(source))
-        bar = shown.add_task(f"{work.judge.name:<22}", total=work.total)
+        work = Judging(run, judge)
+        bar = shown.add_task(f"{judge.name:<22}", total=work.total)
         work.told = lambda texts: shown.advance(bar, texts)
         for _ in work:
             pass

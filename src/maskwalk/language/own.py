@@ -93,7 +93,7 @@ def load_own(
     denoiser = kind(
         found.config,
         found.weights,
-        rows=rows or (ACCELERATOR_ROWS if accelerated else ROWS),
+        rows=(ACCELERATOR_ROWS if accelerated else ROWS) if rows is None else rows,
         device=device,
         precision=precision or ("float16" if accelerated else "float32"),
     )

@@ -39,7 +39,7 @@ METRICS = (
     ),
     Metric(
         "replay_bpb", "replay bits/byte", "Bits per byte of held-out text, by replay",
-        "held-out text forced through the policy: how unlikely it is to write that", -1,
+        "bits of held-out text on the policy’s path: exact if its order is fixed, else a bound", -1,
     ),
     Metric(
         "judge_bpb", "judge bits/byte", "Bits per byte under the judge",

@@ -1,21 +1,23 @@
 """Questions to the records of a language run: which of two policies, what predicts what, what a
 truncated draw changes.
 
-Differences come with 95 % intervals. Texts of two policies are independent, so their standard
-errors add in squares; replay forces the same passages through every policy, so there the passages
-are compared one by one, which takes out how hard each of them is (where records have them).
+Differences come with 95 % intervals. Texts of two policies are treated as independent (they share
+random numbers, and MAUVE its references), so standard errors add in squares. Replay forces the same
+passages through every policy, so there the passages are compared one by one, which takes out how
+hard each of them is (where records have them); the replay of a policy that throws dice is a bound.
 """
 
 from dataclasses import dataclass
+from itertools import permutations
 from typing import Any
 
 import numpy as np
-from scipy.stats import spearmanr
+from scipy.stats import rankdata, spearmanr
 
 from maskwalk.errors import MaskwalkError, unknown
 from maskwalk.records import Record
 from maskwalk.samplers import SAMPLERS
-from maskwalk.texts.experiment import HELD_OUT
+from maskwalk.texts.experiment import AUTOREGRESSIVE, HELD_OUT
 
 METRICS = ("mauve", "judge_bpb", "own_bpb", "replay_bpb", "entropy", "rep1", "rep2", "rep3")
 ASKED = (  # does the first predict the second?
@@ -26,7 +28,7 @@ ASKED = (  # does the first predict the second?
     ("judge_bpb", "replay_bpb"),
     ("own_bpb", "replay_bpb"),
 )
-FEWEST = 5  # settings below which a rank correlation says nothing
+FEWEST, FEW = 5, 8  # settings below which ranks say nothing; up to which p is counted exactly
 Z = 1.96
 
 
@@ -86,7 +88,7 @@ def differences(one: Record, other: Record) -> list[Difference]:
 
 def _paired(a: Record, b: Record) -> float | None:
     """Half of the interval, passage by passage, if both went through the same passages."""
-    if "nats" not in a or "nats" not in b or a["bytes"] != b["bytes"]:
+    if "nats" not in a or "nats" not in b or a["bytes"] != b["bytes"] or len(a["bytes"]) < 2:
         return None
     each = (np.array(a["nats"]) - np.array(b["nats"])) / np.log(2)
     sizes = np.array(a["bytes"], dtype=float)
@@ -98,23 +100,36 @@ def predictions(records: list[Record]) -> list[Prediction]:
     """Does one metric put the policies in the order of another?"""
     found = []
     for preset in dict.fromkeys(r["preset"] for r in records):
-        policies = [r for r in records if r["preset"] == preset and r["sampler"] != HELD_OUT]
+        apart = (HELD_OUT, AUTOREGRESSIVE)  # another model, not another policy of one
+        policies = [r for r in records if r["preset"] == preset and r["sampler"] not in apart]
         for one, other in ASKED:
             pairs = [
                 (r["metrics"][one]["value"], r["metrics"][other]["value"])
                 for r in policies
                 if one in r["metrics"] and other in r["metrics"]
             ]
-            if len(pairs) >= FEWEST:
+            if len(pairs) >= FEWEST and _vary(pairs):
                 found.append(Prediction(preset, one, other, *_ranks(pairs), len(pairs)))
     return found
 
 
+def _vary(pairs: list[tuple[float, float]]) -> bool:
+    """Whether both columns have an order at all."""
+    return all(len(set(column)) > 1 for column in zip(*pairs))
+
+
 def _ranks(pairs: list[tuple[float, float]]) -> tuple[float, float]:
     """Spearman's correlation and its p-value."""
-    one, other = np.array(pairs).T
+    one, other = (rankdata(column) for column in np.array(pairs).T)
     found: Any = spearmanr(one, other)
-    return float(found.statistic), float(found.pvalue)
+    rho = float(found.statistic)
+    if len(pairs) > FEW:
+        return rho, float(found.pvalue)
+    # Few settings: all their orders are counted, the usual approximation is far off.
+    orders = np.array(list(permutations(one))) - one.mean()
+    spread = one.std() * other.std() * len(pairs)
+    every = orders @ (other - other.mean()) / spread
+    return rho, float((np.abs(every) >= abs(rho) - 1e-9).mean())
 
 
 def agreements(records: list[Record]) -> dict[str, float]:
@@ -129,7 +144,8 @@ def agreements(records: list[Record]) -> dict[str, float]:
                 (first[s]["metrics"][metric]["value"], second[s]["metrics"][metric]["value"])
                 for s in held
             ]
-            found[metric] = _ranks(pairs)[0]
+            if _vary(pairs):
+                found[metric] = _ranks(pairs)[0]
     return found
 
 

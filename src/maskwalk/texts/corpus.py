@@ -12,6 +12,7 @@ token is a whole number of bytes) and trained on the training split alone.
 
 import json
 import lzma
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,6 +53,11 @@ class Corpus:
                 "`maskwalk text prepare FOLDER --out DIR`."
             )
         told = read_json(path / "corpus.json", FORMAT, "a prepared corpus", ("splits",))
+        for name in (TOKENIZER, *(f"{split}.npy" for split in SPLITS)):
+            if not (path / name).exists():
+                raise MaskwalkError(
+                    f"{path} is not a whole corpus: {name} is missing; prepare it again."
+                )
         return cls(path, told["splits"])
 
     def passages(self, split: str, length: int) -> Int[Tensor, "count length"]:
@@ -89,7 +95,7 @@ def prepare(source: Path, out: Path, vocab: int = 8192, told: Told = lambda *_: 
     write(out / TOKENIZER, tokenizer.to_str().encode())
     counts = {}
     for split, text in texts.items():
-        books = [book.strip("\n") + "\n" for book in text.split("\n\n") if book.strip()]
+        books = [book.strip("\n") + "\n" for book in re.split(r"\r?\n\r?\n", text) if book.strip()]
         tokens = np.concatenate(list(_encoded(tokenizer, books, split, told)))
         if len(tokens) == 0:
             raise MaskwalkError(f"The {split} split of {source} is empty.")

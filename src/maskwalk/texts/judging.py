@@ -28,9 +28,9 @@ CHUNK = 64  # texts read between two savings
 NAMES = ("nats", "tokens", "bytes", "features")  # of a judge's reading
 
 
-def text_records(path: Path) -> list[Record]:
+def text_records(path: str | Path) -> list[Record]:
     """The records of texts in a run, the last of every key."""
-    texts = [record for record in read_records(path) if record.get("kind") == "text"]
+    texts = [record for record in read_records(Path(path)) if record.get("kind") == "text"]
     return list({record["key"]: record for record in texts}.values())
 
 
@@ -116,6 +116,7 @@ class Judging:
         for first in range(done, len(tokens), CHUNK):
             rows = tokens[first : first + CHUNK].tolist()
             texts = [self._tokenizer.decode(row, skip_special_tokens=True) for row in rows]
+            texts = [text or "\n" for text in texts]  # nothing but ends of books: an empty line
             read = self.judge.read(texts, self.told)
             more = {name: np.asarray(getattr(read, name)) for name in NAMES}
             before = found or {name: more[name][:0] for name in NAMES}

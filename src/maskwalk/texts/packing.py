@@ -16,7 +16,7 @@ from maskwalk.denoisers.pretrained import (
     zoo_manifest,
 )
 from maskwalk.errors import MaskwalkError
-from maskwalk.language.own import HELD_OUT, TOKENIZER
+from maskwalk.language.own import HELD_OUT, TOKENIZER, is_own
 
 
 def pack(model: Path, name: str, corpus: str, zoo: Path) -> Path:
@@ -24,6 +24,8 @@ def pack(model: Path, name: str, corpus: str, zoo: Path) -> Path:
 
     Models of one corpus share these two files.
     """
+    if not is_own(model):
+        raise MaskwalkError(f"{model} is not a directory that `maskwalk text train` wrote.")
     found = load_pretrained(model)
     others = {key: entry for key, entry in zoo_manifest(zoo).items() if key != name}
     for file in (TOKENIZER, HELD_OUT):

@@ -83,7 +83,8 @@ class TextRun:
             found = {record["key"] for record in read_records(file.path)}
             for number, setting in enumerate(self.experiment.settings):
                 key = self.experiment.key(setting)
-                if key not in found:
+                lost = self.experiment.reads(setting) and not self._samples(key).exists()
+                if key not in found or lost:
                     record = {"key": key, "cell": number, **self._record(setting)}
                     file.append(record)
                     yield record
@@ -188,21 +189,23 @@ class TextRun:
         except MaskwalkError:
             return {}
         passages = self.held_out[e.references :][: e.replayed]
-        nats = []
+        nats, random = [], False
         for first in range(0, len(passages), self._batch):
             some = passages[first : first + self._batch].to(self.device)
             streams = Streams(e.seed, torch.arange(first, first + len(some), device=self.device))
-            nats.append(-replay(sampler, model.denoiser, some, streams=streams).log_prob.sum(1))
+            found = replay(sampler, model.denoiser, some, streams=streams)
+            nats.append(-found.log_prob.sum(1))
+            random |= found.random
         every = torch.cat(nats).cpu()
         sizes = token_bytes(model.tokenizer)[passages].sum(1)
-        # The same passages for every policy: with each one's nats, policies compare in pairs.
-        return {
-            "replay_bpb": {
-                **bits_per_byte(every, sizes),
-                "nats": [round(x, 3) for x in every.tolist()],
-                "bytes": sizes.tolist(),
-            }
+        more = {
+            # Of a policy that throws dice this is one path: on average more bits than it gives.
+            "bound": random,
+            # The same passages for every policy: with each one's nats, policies compare in pairs.
+            "nats": [round(x, 3) for x in every.tolist()],
+            "bytes": sizes.tolist(),
         }
+        return {"replay_bpb": {**bits_per_byte(every, sizes), **more}}
 
     def _keep(self, setting: Setting, tokens: Tensor) -> None:
         """What the judge will need: the texts, references and a tokenizer to write them with."""
@@ -214,7 +217,10 @@ class TextRun:
         np.save(folder / REFERENCES, references.numpy().astype(np.uint16))
         write(folder / TOKENIZER, self.any_model.tokenizer.backend_tokenizer.to_str().encode())
         some = tokens[: self.experiment.judged].numpy().astype(np.uint16)
-        np.save(folder / f"{self.experiment.key(setting)}.npy", some)
+        np.save(self._samples(self.experiment.key(setting)), some)
+
+    def _samples(self, key: str) -> Path:
+        return self.out / SAMPLES / f"{key}.npy"
 
 
 def _label(source: str, model: OwnModel) -> str:
