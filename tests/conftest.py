@@ -1,7 +1,11 @@
-"""What many tests share: small laws, their oracles, and the stands of the contract test."""
+"""What many tests share: small laws and their oracles, the contract's stands, a browser."""
 
+import os
+import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -72,3 +76,51 @@ def cli(
         return code, captured.out, captured.err
 
     return run
+
+
+CHROMIUM = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
+FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+FLAGS += ["--disable-component-update", "--disable-sync", "--disable-quic"]
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    if os.environ.get("MASKWALK_BROWSER") == "required":  # CI: a missing browser is a failure
+        import playwright.sync_api as api
+
+        assert CHROMIUM, "MASKWALK_BROWSER=required, but there is no chromium on this machine"
+    else:
+        api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+        if not CHROMIUM:
+            pytest.skip("no chromium on this machine")
+    with api.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(chromium: Any) -> Iterator[Any]:
+    """Opens a page from disk; at the end nothing was logged or requested."""
+    complaints: list[str] = []
+    contexts = []
+
+    def visited(path: Path, **options: Any) -> Any:
+        context = chromium.new_context(viewport={"width": 1300, "height": 900}, **options)
+        contexts.append(context)
+        tab = context.new_page()
+        tab.on("console", lambda message: complaints.append(message.text))
+        tab.on("pageerror", lambda error: complaints.append(str(error)))
+        tab.on(
+            "request",
+            lambda asked: complaints.append(asked.url) if asked.url != path.as_uri() else None,
+        )
+        tab.goto(path.as_uri())
+        return tab
+
+    yield visited
+    for context in contexts:
+        context.close()
+    assert complaints == []

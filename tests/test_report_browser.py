@@ -1,8 +1,6 @@
 """The report's page in a real browser, opened from disk."""
 
-import os
-import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,55 +12,18 @@ from tests.fake_records import SOME, reproduction, small
 from tests.test_report_ledger import NAMES, ledger
 from tests.test_report_rules import crowd
 
-CHROMIUM = (
-    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-)
-FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
-FLAGS += ["--disable-component-update", "--disable-sync", "--disable-quic"]
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    if os.environ.get("MASKWALK_BROWSER") == "required":  # CI: a missing browser is a failure
-        import playwright.sync_api as api
-
-        assert CHROMIUM, "MASKWALK_BROWSER=required, but there is no chromium on this machine"
-    else:
-        api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-        if not CHROMIUM:
-            pytest.skip("no chromium on this machine")
-    with api.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield browser
-        browser.close()
-
 
 @pytest.fixture
-def open_page(chromium: Any, tmp_path: Path) -> Iterator[Any]:
-    """Opens the page of some records from disk; at the end nothing was logged or requested."""
-    complaints: list[str] = []
-    contexts = []
+def open_page(visit: Any, tmp_path: Path) -> Any:
+    """Opens the page of some records from disk."""
 
     def opened(
         records: list[dict[str, Any]], ledger: Sequence[dict[str, Any]] = (), **options: Any
     ) -> Any:
         (path,) = write_report(records, tmp_path, ledger=ledger)
-        context = chromium.new_context(viewport={"width": 1300, "height": 900}, **options)
-        contexts.append(context)
-        tab = context.new_page()
-        tab.on("console", lambda message: complaints.append(message.text))
-        tab.on("pageerror", lambda error: complaints.append(str(error)))
-        tab.on(
-            "request",
-            lambda asked: complaints.append(asked.url) if asked.url != path.as_uri() else None,
-        )
-        tab.goto(path.as_uri())
-        return tab
+        return visit(path, **options)
 
-    yield opened
-    for context in contexts:
-        context.close()
-    assert complaints == []
+    return opened
 
 
 def positions(tab: Any, panel: int = 0) -> dict[str, str]:

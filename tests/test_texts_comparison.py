@@ -50,7 +50,7 @@ def test_replayed_passages_are_compared_one_by_one(seed: int, shift: float) -> N
         record(
             name,
             replay_bpb=number(float(v.mean() * bits), float(v.std(ddof=1) * bits / 40**0.5))
-            | {"nats": v.tolist(), "bytes": sizes},
+            | {"nats": v.tolist(), "bytes": sizes, "bound": False},
         )
         for name, v in zip("ab", values)
     ]
@@ -62,6 +62,17 @@ def test_replayed_passages_are_compared_one_by_one(seed: int, shift: float) -> N
     other = copy.deepcopy(rows[0])
     other["metrics"]["replay_bpb"]["bytes"][0] = 999  # not the same passages
     assert not differences(rows[1], other)[0].paired
+
+
+def test_a_difference_of_bounds_is_never_clear() -> None:
+    """The replay of a policy that throws dice is an upper bound: its sign cannot be told."""
+    rows = [record(n, replay_bpb=number(v, 0.001)) for n, v in (("a", 1.0), ("b", 2.0))]
+    (found,) = differences(*rows)  # records that do not say
+    assert found.bound and not found.clear
+    for bounds, clear in (((False, False), True), ((False, True), False), ((True, True), False)):
+        for row, bound in zip(rows, bounds):
+            row["metrics"]["replay_bpb"]["bound"] = bound
+        assert differences(*rows)[0].clear is clear
 
 
 def test_ranks_are_compared_among_the_policies_of_one_draw() -> None:

@@ -17,6 +17,17 @@ from maskwalk.samplers.table import expand
 from maskwalk.specs import parse
 
 
+def read_toml(path: str | Path) -> dict[str, Any]:
+    """What an experiment file says, or a sentence."""
+    try:
+        with Path(path).open("rb") as file:
+            return tomllib.load(file)
+    except OSError as problem:
+        raise MaskwalkError(f"Cannot read {path}: {problem.strerror}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        raise MaskwalkError(f"{path} is not a TOML file: {problem}.") from None
+
+
 @dataclass(frozen=True)
 class Entry:
     """A cell of an experiment, and how its report calls it."""
@@ -44,13 +55,7 @@ class Experiment:
     @classmethod
     def load(cls, path: str | Path) -> "Experiment":
         """Reads an experiment file; every spec and number is checked before anything runs."""
-        try:
-            with Path(path).open("rb") as file:
-                text = tomllib.load(file)
-        except OSError as problem:
-            raise MaskwalkError(f"Cannot read {path}: {problem.strerror}.") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-            raise MaskwalkError(f"{path} is not a TOML file: {problem}.") from None
+        text = read_toml(path)
         entries = tuple(_entries(text, str(path)))
         if not entries:
             raise MaskwalkError(

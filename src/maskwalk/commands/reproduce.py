@@ -106,7 +106,7 @@ def _warn(device: str, quick: bool) -> None:
 
 def language(to: Path, quick: bool, models: Path | None, judge: str | None, device: str) -> None:
     """The experiment on text: write, score, replay; let the judge read; report."""
-    from maskwalk.commands.text import judged
+    from maskwalk.commands.text import judged, write
     from maskwalk.report import text_table, write_text_report
     from maskwalk.reproduction import LANGUAGE
     from maskwalk.shipped import shipped
@@ -121,12 +121,7 @@ def language(to: Path, quick: bool, models: Path | None, judge: str | None, devi
         experiment = experiment.with_models(models)
     _warn(device, quick)
     reader = None if judge in (None, "none") else load_judge(judge)  # first: it may not be there
-    run = TextRun(experiment, to, device)
-    with progress() as shown:
-        bar = shown.add_task(f"{'writing':<22}", total=run.total)
-        for _ in run:
-            shown.update(bar, completed=run.done)
-        shown.update(bar, completed=run.total)
+    write(TextRun(experiment, to, device))
     if judge is None:
         try:
             reader = load_judge()

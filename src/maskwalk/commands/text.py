@@ -11,6 +11,7 @@ from maskwalk.errors import MaskwalkError
 
 if TYPE_CHECKING:
     from maskwalk.texts.judge import Judge
+    from maskwalk.texts.run import TextRun
 
 TRIED = (
     "random(block=8)",
@@ -145,12 +146,7 @@ def _trial(
         replayed=samples,
         references=1,  # nothing is judged here
     )
-    with progress() as shown:
-        run = TextRun(experiment, model / "trial", device)
-        bar = shown.add_task("writing", total=run.total)
-        for _ in run:
-            shown.update(bar, completed=run.done)
-        shown.update(bar, completed=run.total)
+    write(TextRun(experiment, model / "trial", device))
     keys = [experiment.key(setting) for setting in experiment.settings]
     known = {record["key"]: record for record in text_records(model / "trial")}
     records = [known[key] for key in keys]
@@ -197,7 +193,8 @@ def compare(
 ) -> None:
     """Two policies of a run, metric by metric; or what predicts what, and what truncation does.
 
-    Differences have 95 % intervals; * marks those that leave zero out.
+    Differences have 95 % intervals; * marks those that leave zero out. bound: the replay of a
+    policy that throws dice is only a bound, so the sign of such a difference is not known.
 
     Example: maskwalk text compare results/language 'bisection(order=8)' 'random(block=6)'
 
@@ -260,7 +257,8 @@ def _brief(row: Any) -> str:
 
 def _shown(row: Any) -> str:
     half = "–" if row.half is None else f"{row.half:.3f}"
-    return f"{row.value:+.3f} ± {half}{'*' if row.clear else ' '}{' paired' if row.paired else ''}"
+    said = " paired" * row.paired + " bound" * row.bound
+    return f"{row.value:+.3f} ± {half}{'*' if row.clear else ' '}{said}"
 
 
 @text.command()
@@ -277,6 +275,15 @@ def pack(
     from maskwalk.texts.packing import pack as make
 
     say_written(make(model, name, corpus, zoo))
+
+
+def write(run: "TextRun") -> None:
+    """Does the work of a run, with a bar."""
+    with progress() as shown:
+        bar = shown.add_task(f"{'writing':<22}", total=run.total)
+        for _ in run:
+            shown.update(bar, completed=run.done)
+        shown.update(bar, completed=run.total)
 
 
 def judged(run: Path, judge: "Judge") -> None:

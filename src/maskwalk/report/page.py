@@ -15,6 +15,7 @@ from markupsafe import Markup
 
 from maskwalk.report import series as lines
 from maskwalk.report.flips import ranking_flips
+from maskwalk.report.labels import Family, Sampler
 from maskwalk.report.ledger import Group, ledger_data, sheet
 from maskwalk.report.modes import against_paper, compared, modes_told
 from maskwalk.report.rule_lines import drawn_series
@@ -136,6 +137,23 @@ def traced_panels(study: Study) -> set[tuple[int, int]]:
     return kept
 
 
+def legend(families: Sequence[Family], samplers: Sequence[Sampler]) -> dict[str, Any]:
+    """How the page names and draws the samplers."""
+    place = {family.name: i for i, family in enumerate(families)}
+    shown = [
+        {
+            "label": s.label,
+            "short": s.short,
+            "family": place[s.family],
+            "spec": s.spec,
+            "line": s.line,
+        }
+        for s in samplers
+    ]
+    look = [{"label": f.label, "marker": f.marker} for f in families]
+    return {"families": look, "samplers": shown}
+
+
 def page_data(
     study: Study,
     drawn: Sequence[lines.Series] = (),
@@ -147,17 +165,7 @@ def page_data(
     return {
         "modes": study.modes,
         "crowd": crowded(study),
-        "families": [{"label": f.label, "marker": f.marker} for f in study.families],
-        "samplers": [
-            {
-                "label": s.label,
-                "short": s.short,
-                "family": place[s.family],
-                "spec": s.spec,
-                "line": s.line,
-            }
-            for s in study.samplers
-        ],
+        **legend(study.families, study.samplers),
         "panels": [{"title": p.title, "task": p.task} for p in study.panels],
         "cells": [
             {"m": mode, "p": panel, "s": sampler}

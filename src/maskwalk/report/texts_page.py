@@ -7,7 +7,7 @@ texts only ever enter as JSON and leave as text nodes.
 from collections import Counter
 from typing import Any
 
-from maskwalk.report.page import about_records, embedded, pasted, render
+from maskwalk.report.page import about_records, embedded, legend, pasted, render
 from maskwalk.report.study import Record, estimate
 from maskwalk.report.texts import CALLS, METRICS, TextStudy, half_width, side_by_side
 from maskwalk.report.texts_summary import (
@@ -53,22 +53,13 @@ def text_page(study: TextStudy, command: str | None = None) -> str:
 
 def text_data(study: TextStudy) -> dict[str, Any]:
     """What the figures draw and the texts."""
-    place = {family.name: i for i, family in enumerate(study.families)}
+    shown = legend(study.families, study.samplers)
+    for i, sampler in enumerate(shown["samplers"]):
+        sampler["causal"] = i in study.causal
     return {
         "modes": study.modes,
         "crowd": False,
-        "families": [{"label": f.label, "marker": f.marker} for f in study.families],
-        "samplers": [
-            {
-                "label": s.label,
-                "short": s.short,
-                "family": place[s.family],
-                "spec": s.spec,
-                "line": s.line,
-                "causal": i in study.causal,
-            }
-            for i, s in enumerate(study.samplers)
-        ],
+        **shown,
         "metrics": [
             {"key": m.key, "name": m.name, "title": m.title, "better": m.better, "digits": m.digits}
             for m in (CALLS, *METRICS)

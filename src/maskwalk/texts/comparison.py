@@ -12,12 +12,14 @@ from itertools import permutations
 from typing import Any
 
 import numpy as np
+import torch
 from scipy.stats import rankdata, spearmanr
 
 from maskwalk.errors import MaskwalkError, unknown
 from maskwalk.records import Record
 from maskwalk.samplers import SAMPLERS
 from maskwalk.texts.experiment import AUTOREGRESSIVE, HELD_OUT
+from maskwalk.texts.measures import bits_per_byte
 
 METRICS = ("mauve", "judge_bpb", "own_bpb", "replay_bpb", "entropy", "rep1", "rep2", "rep3")
 ASKED = (  # does the first predict the second?
@@ -40,11 +42,12 @@ class Difference:
     value: float
     half: float | None  # of the 95 % interval
     paired: bool = False
+    bound: bool = False  # of one of the two there is only a bound, so the sign is not known
 
     @property
     def clear(self) -> bool:
         """Whether the interval leaves zero out."""
-        return self.half is not None and abs(self.value) > self.half
+        return self.half is not None and abs(self.value) > self.half and not self.bound
 
 
 @dataclass(frozen=True)
@@ -77,23 +80,22 @@ def differences(one: Record, other: Record) -> list[Difference]:
         a, b = one["metrics"].get(metric), other["metrics"].get(metric)
         if a and b:
             pair = _paired(a, b)
-            errors = [x["se"] for x in (a, b)]
-            half = None if None in errors else Z * float(np.hypot(*errors))
+            errors = [x["se"] for x in (a, b)] if pair is None else [pair]
+            half = None if None in errors else Z * float(np.hypot.reduce(errors))
+            # A record that does not say so may be of a policy that throws dice.
+            bound = metric == "replay_bpb" and any(x.get("bound", True) for x in (a, b))
             value = a["value"] - b["value"]
-            found.append(
-                Difference(metric, value, half if pair is None else pair, pair is not None)
-            )
+            found.append(Difference(metric, value, half, pair is not None, bound))
     return found
 
 
 def _paired(a: Record, b: Record) -> float | None:
-    """Half of the interval, passage by passage, if both went through the same passages."""
-    if "nats" not in a or "nats" not in b or a["bytes"] != b["bytes"] or len(a["bytes"]) < 2:
+    """The standard error, passage by passage, if both went through the same passages."""
+    if "nats" not in a or "nats" not in b or a["bytes"] != b["bytes"]:
         return None
-    each = (np.array(a["nats"]) - np.array(b["nats"])) / np.log(2)
-    sizes = np.array(a["bytes"], dtype=float)
-    terms = (each - each.sum() / sizes.sum() * sizes) / sizes.mean()  # of the ratio of totals
-    return Z * float(terms.std(ddof=1) / len(terms) ** 0.5)
+    first, second = (torch.tensor(x["nats"], dtype=torch.float64) for x in (a, b))
+    error: float | None = bits_per_byte(first - second, torch.tensor(a["bytes"]))["se"]
+    return error
 
 
 def predictions(records: list[Record]) -> list[Prediction]:

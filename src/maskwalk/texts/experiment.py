@@ -14,7 +14,6 @@ judge = ["bisection(order=4)"]     # of these, which the judge reads (slow: 16 s
 
 import hashlib
 import json
-import tomllib
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from typing import Any
 from maskwalk.denoisers.table import fingerprint
 from maskwalk.draws import Draw
 from maskwalk.errors import MaskwalkError, unknown, whole
+from maskwalk.experiment import read_toml
 from maskwalk.samplers import SAMPLERS
 from maskwalk.samplers.table import expand
 
@@ -74,12 +74,7 @@ class TextExperiment:
     @classmethod
     def load(cls, path: str | Path, quick: bool = False) -> "TextExperiment":
         """Reads an experiment file; every spec and number is checked before anything runs."""
-        try:
-            given = tomllib.loads(Path(path).read_text("utf-8"))
-        except OSError as problem:
-            raise MaskwalkError(f"Cannot read {path}: {problem.strerror}.") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-            raise MaskwalkError(f"{path} is not a TOML file: {problem}.") from None
+        given = read_toml(path)
         less = given.pop("quick", {})
         if not isinstance(less, dict):
             raise MaskwalkError(f"quick in {path} must be a table, [quick], not {less!r}.")
