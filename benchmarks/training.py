@@ -115,7 +115,7 @@ KINDS = {
 }
 
 
-def profile(stepper: Stepper, steps: int = 20) -> None:
+def profile(stepper: Stepper, models: int, steps: int = 20) -> None:
     """Microseconds of kernels by kind, for one step of all models."""
     from torch.profiler import ProfilerActivity
     from torch.profiler import profile as record
@@ -129,7 +129,7 @@ def profile(stepper: Stepper, steps: int = 20) -> None:
             kinds = [k for k, names in KINDS.items() if any(n in event.key for n in names)]
             totals[kinds[0] if kinds else "the rest"][0] += event.self_device_time_total / steps
             totals[kinds[0] if kinds else "the rest"][1] += event.count / steps
-    print(f"\nWhere a step of {MODELS} models goes (microseconds of kernels, how many):")
+    print(f"\nWhere a step of {models} model(s) goes (microseconds of kernels, how many):")
     for kind, (spent, count) in sorted(totals.items(), key=lambda item: -item[1][0]):
         print(f"  {kind:28s} {spent:8.0f} {count:6.0f}")
 
@@ -173,13 +173,16 @@ def main() -> None:
         measure("graph", "ours, eager", 1, lambda: stepper(1).advance)
     else:
         measure("compiled", "compiled", 1, lambda: stepper(1, graph=False).advance)
-        measure("graph", "one CUDA graph", 1, lambda: stepper(1).advance)
+        one = stepper(1)
+        measure("graph", "one CUDA graph", 1, lambda: one.advance)
         if args.only in ("", "zoo") and not args.text:
             zoo = stepper(MODELS)
             measure("zoo", f"one CUDA graph, {MODELS} models batched", MODELS, lambda: zoo.advance)
     print(f"  {'floor: the arithmetic alone':34s} {floor:9.3f}")
-    if device != "cpu" and args.only in ("", "zoo") and not args.text:
-        profile(zoo)
+    if device != "cpu" and args.text:
+        profile(one, 1)
+    elif device != "cpu" and args.only in ("", "zoo"):
+        profile(zoo, MODELS)
 
 
 if __name__ == "__main__":

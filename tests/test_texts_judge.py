@@ -1,8 +1,10 @@
 """A judge's numbers against the model itself, one text at a time; where judges come from."""
 
 import json
+import shutil
 import socket
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,13 @@ import pytest
 import torch
 
 import maskwalk.texts.judge as judge_module
+import maskwalk.texts.judging as judging_module
 from maskwalk.errors import MaskwalkError
+from maskwalk.records import RecordFile
 from maskwalk.texts.judge import Judge, Reading, load_judge
+from maskwalk.texts.judging import Judging, text_records
 from maskwalk.texts.measures import bits_per_byte
+from tests import fake_texts
 
 transformers = pytest.importorskip("transformers")
 standins = pytest.importorskip("maskwalk.language.standins")
@@ -27,6 +33,7 @@ TEXTS = [
     "the sampler reveals many tokens in one call",
     "a walk on a graph",
 ]
+Cli = Callable[..., tuple[int, str, str]]
 
 
 def write_llama(directory: Path) -> Path:
@@ -98,6 +105,29 @@ def test_a_text_reads_the_same_alone_in_any_order_and_in_any_batch(
     monkeypatch.setattr(judge_module, "BATCH", 1)  # one text at a time
     monkeypatch.setattr(judge_module, "LOGITS", 1)  # one place at a time
     same(whole, judge.read(TEXTS), list(range(len(TEXTS))))
+
+
+def test_an_accelerator_reads_more_together_and_finds_the_same(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts, every = TEXTS * 30, list(range(len(TEXTS) * 30))
+    whole = judge.read(texts)
+    monkeypatch.setattr(judge, "accelerated", True)
+    batches: list[int] = []
+    same(whole, judge.read(texts, batches.append), every)
+    assert batches == [len(texts)]
+    monkeypatch.setattr(judge_module, "ACCELERATOR_BATCH", 2000)
+    monkeypatch.setattr(judge_module, "ACCELERATOR_LOGITS", 1)  # one place at a time
+    batches.clear()
+    same(whole, judge.read(texts, batches.append), every)
+    assert len(batches) > 1 and sum(batches) == len(texts)
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_a_text_reads_as_on_a_cpu(directory: Path, judge: Judge) -> None:
+    found = load_judge(directory, device="cuda")
+    assert found.accelerated and not judge.accelerated
+    same(judge.read(TEXTS * 30), found.read(TEXTS * 30), list(range(len(TEXTS) * 30)))
 
 
 def test_threads_read_different_texts_and_leave_torchs_setting(judge: Judge) -> None:
@@ -291,3 +321,89 @@ def test_smollm2_prefers_a_sentence_to_its_words_shuffled() -> None:
         bits_per_byte(found.nats[i : i + 1], found.bytes[i : i + 1]) for i in (0, 1)
     )
     assert normal["value"] < 1.2 and shuffled["value"] > 2
+
+
+# --- reading apart from MAUVE
+
+
+@pytest.fixture
+def small_judge(tmp_path: Path) -> Path:
+    return standins.write_gpt2(tmp_path / "small_judge")
+
+
+@pytest.fixture
+def run(tmp_path: Path, small_judge: Path) -> Path:
+    """A run of three settings and no judge so far; random tokens instead of a model's."""
+    folder, chance = tmp_path / "run", np.random.default_rng(0)
+    samples = folder / "samples"
+    samples.mkdir(parents=True)
+    shutil.copy(small_judge / "tokenizer.json", samples)
+    np.save(samples / "references.npy", chance.integers(1, 60, (30, 12)))
+    with RecordFile(folder / "records.jsonl") as file:
+        for sampler in ("held_out", "left_to_right()", "random(block=8)"):
+            record = fake_texts.record(sampler, judged=False)
+            np.save(samples / f"{record['key']}.npy", chance.integers(1, 60, (24, 12)))
+            file.append(record)
+    return folder
+
+
+def test_reading_here_and_mauve_there_is_judging_at_once(
+    cli: Cli, run: Path, small_judge: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("mauve")
+    at_once = shutil.copytree(run, tmp_path / "at_once")
+    before = (run / "records.jsonl").read_bytes()
+    words = ("text", "judge", str(run), "--judge", str(small_judge))
+    with monkeypatch.context() as patch:
+        patch.setattr(judging_module, "mauve", lambda *_: pytest.fail("MAUVE while reading"))
+        code, out, err = cli(*words, "--read", "--device", "cpu")
+    assert code == 0, err
+    assert "small_judge has read all 102 texts" in out and "102/102" in err
+    assert f"Next: maskwalk text judge {run} --judge {small_judge}" in out
+    assert (run / "records.jsonl").read_bytes() == before and not (run / "report.html").exists()
+    assert len(list((run / "features").iterdir())) == 4
+    with monkeypatch.context() as patch:
+        patch.setattr(Judge, "read", lambda *_: pytest.fail("read again"))
+        code, _, err = cli(*words, "--read")
+        assert code == 0 and "102/102" in err and (run / "records.jsonl").read_bytes() == before
+        code, out, err = cli(*words)
+        assert code == 0 and "102/102" in err and "3/3" in err, err
+        assert f"Wrote {run / 'report.html'}" in out
+    code, _, err = cli("text", "judge", str(at_once), "--judge", str(small_judge))
+    assert code == 0, err
+    assert text_records(run) == text_records(at_once)
+    assert all("mauve" in record["metrics"] for record in text_records(run))
+    code, out, _ = cli(*words, "--read")
+    assert code == 0 and "nothing left to read" in out and "Next" not in out
+
+
+def test_an_accelerator_reads_more_between_savings(
+    run: Path, small_judge: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge, taken = load_judge(small_judge), []
+    read = judge.read
+
+    def noted(texts: list[str], progress: Any = None) -> Reading:
+        taken.append(len(texts))
+        return read(texts, progress)
+
+    monkeypatch.setattr(judge, "read", noted)
+    monkeypatch.setattr(judging_module, "CHUNK", 10)
+    plain = {record["key"]: found for record, found in Judging(run, judge).read()}
+    assert taken == [10] * 3 + [10, 10, 4] * 3
+    shutil.rmtree(run / "features")
+    taken.clear()
+    monkeypatch.setattr(judge, "accelerated", True)
+    for record, found in Judging(run, judge).read():
+        assert set(found) == set(judging_module.NAMES)
+        for name, value in found.items():
+            np.testing.assert_allclose(value, plain[record["key"]][name], atol=1e-4)
+    assert taken == [30, 24, 24, 24]
+
+
+def test_a_judge_on_a_device_that_is_not_there(cli: Cli, run: Path, small_judge: Path) -> None:
+    words = ("text", "judge", str(run), "--judge", str(small_judge))
+    code, out, err = cli(*words, "--device", "gpu")
+    assert code == 2 and "--device is cpu, cuda or cuda:N, not gpu" in err and out == ""
+    code, _, err = cli(*words, "--device", "cuda:99")
+    assert code == 2 and "--device cuda:99" in err and "Traceback" not in err

@@ -82,6 +82,7 @@ def tiny(books: TinyBooks) -> TextExperiment:
         length=LENGTH,
         count=24,
         replayed=10,
+        paths=3,
         judged=22,
         references=30,
         seed=5,
@@ -110,6 +111,13 @@ def timeless(records: list[Record]) -> list[Record]:
 # --- the experiment's file
 
 
+def test_the_shipped_experiment_with_models_of_ones_own() -> None:
+    """The paper's number of texts; every held-out passage of the corpus is used once."""
+    e, small = TextExperiment.load(FILE, models=Path("models")), TextExperiment.load(FILE)
+    assert e.settings == small.settings and all(map(e.reads, e.settings))
+    assert e.count == e.judged == 1024 and e.references + e.judged == 2824 <= 2828
+
+
 @pytest.mark.parametrize("quick", [False, True])
 def test_the_shipped_experiment(quick: bool) -> None:
     e = TextExperiment.load(FILE, quick)
@@ -134,7 +142,7 @@ def test_the_shipped_experiment(quick: bool) -> None:
     assert len(keys) == len(settings)
     given = tomllib.loads(FILE.read_text())
     expected = {**given, **given["quick"]} if quick else given
-    for name in ("length", "count", "replayed", "judged", "references"):
+    for name in ("length", "count", "replayed", "paths", "judged", "references"):
         assert getattr(e, name) == expected[name]
     assert (e.length == 256) != quick
 
@@ -173,6 +181,11 @@ def test_a_file_says_what_it_leaves_out(tmp_path: Path) -> None:
     assert full.judge == () and not any(map(full.reads, full.settings))
     moved = full.with_models(tmp_path)
     assert moved.models == [str(tmp_path / "mdm"), str(tmp_path / "ar")]
+    file.write_text(GOOD + '[models]\ncount = 9\njudge = ["all"]\n[quick]\nlength = 8')
+    more = TextExperiment.load(file, models=tmp_path)
+    assert more.models == moved.models and more.count == 9 and all(map(more.reads, more.settings))
+    both = TextExperiment.load(file, quick=True, models=tmp_path)
+    assert both.models == moved.models and (both.count, both.length) == (full.count, 8)
     twice = replace(full, presets=("exact", "exact"), exact_only=("random(block=2)",))
     assert twice.settings == full.settings  # each once
 
@@ -201,6 +214,8 @@ def test_a_file_says_what_it_leaves_out(tmp_path: Path) -> None:
         ("count = true", "count must be a whole number"),
         ("seed = -1", "seed must be a whole number at least 0"),
         ("quick = 3", r"quick in .* must be a table, \[quick\]"),
+        ("models = 3", r"models in .* must be a table, \[models\]"),
+        ("paths = 0", "paths must be a whole number at least 1, not 0"),
         ("count = ", "is not a TOML file"),
     ],
 )
@@ -237,6 +252,7 @@ def test_keys_depend_on_what_the_numbers_depend_on(books: TinyBooks, tmp_path: P
         {"length": 12},
         {"seed": 6},
         {"replayed": 9},
+        {"paths": 2},
         {"references": 31},
     ):
         assert replace(e, **change).key(setting) != key
@@ -317,11 +333,21 @@ def test_only_exact_draws_of_policies_that_choose_first_are_replayed(
     assert model.held_out is not None
     passages = model.held_out[30:40]  # after the references
     rule = SAMPLERS.build("random(block=4)")
-    nats = -replay(rule, model.denoiser, passages, streams=Streams(5, 10)).log_prob.sum(1)
+    # Three throws of the dice for each of ten passages: streams 0–9, 10–19, 20–29.
+    three = [
+        replay(rule, model.denoiser, passages, streams=Streams(5, torch.arange(i, i + 10)))
+        for i in (0, 10, 20)
+    ]
+    each = torch.stack([found.log_prob.sum(1) for found in three])
+    nats = -each.exp().mean(0).log()
     size = sum(len(model.decode(row).encode()) for row in passages.tolist())
     value = found[Setting("random(block=4)", "exact")]["metrics"]["replay_bpb"]
-    assert value["n"] == 10 and value["se"] > 0
+    assert value["n"] == 10 and value["se"] > 0 and value["paths"] == 3
     assert value["value"] == pytest.approx(float(nats.sum()) / math.log(2) / size, rel=1e-6)
+    one = -float(each.mean(0).sum()) / math.log(2) / size
+    assert value["one_path"] == pytest.approx(one, rel=1e-6) and one > value["value"]
+    fixed = found[Setting("bisection(order=2)", "exact")]["metrics"]["replay_bpb"]
+    assert fixed["paths"] == 1 and fixed["one_path"] == fixed["value"]
 
 
 def test_held_out_text_is_a_record_of_every_draw(books: TinyBooks, made: Path) -> None:
@@ -549,7 +575,7 @@ def test_runs_that_cannot_be_judged(books: TinyBooks, judge: Judge, tmp_path: Pa
 
 
 def test_replay_says_whether_it_is_a_bound(made: Path) -> None:
-    """One path of a policy that throws dice gives, on average, more bits than its law does."""
+    """A few paths of a policy that throws dice give, on average, more bits than its law does."""
     found = {r["sampler"]: r["metrics"]["replay_bpb"] for r in text_records(made) if has_replay(r)}
     told = {name: number["bound"] for name, number in found.items()}
     fixed = {name for name in told if name.startswith(("bisection", "left_to_right"))}

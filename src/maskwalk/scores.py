@@ -40,13 +40,25 @@ def _entropy(log_probs: Float[Tensor, "rows vocab"]) -> Float64[Tensor, " rows"]
 
 def confidence(log_probs: Float[Tensor, "rows vocab"]) -> Float64[Tensor, " rows"]:
     """Minus the largest probability."""
-    return -log_probs.amax(-1).to(torch.float64).exp()
+    return -_tops(log_probs, 1)[:, 0]
 
 
 def margin(log_probs: Float[Tensor, "rows vocab"]) -> Float64[Tensor, " rows"]:
     """Minus the gap between the two largest probabilities (one token: its probability)."""
-    top = log_probs.topk(min(2, log_probs.shape[-1]), -1).values.to(torch.float64).exp()
+    top = _tops(log_probs, 2)
     return -(top[:, 0] - top[:, 1]) if top.shape[-1] == 2 else -top[:, 0]
+
+
+def _tops(log_probs: Float[Tensor, "rows vocab"], count: int) -> Float64[Tensor, "rows _"]:
+    """The largest probabilities of each marginal, at most two of them."""
+    if log_probs.is_cuda:
+        from maskwalk.kernels.tops import tops
+
+        return tops(log_probs).to(torch.float64).exp()
+    if count == 1:
+        return log_probs.amax(-1, keepdim=True).to(torch.float64).exp()
+    count = min(count, log_probs.shape[-1])
+    return log_probs.topk(count, -1).values.to(torch.float64).exp()
 
 
 SCORES: dict[str, Score] = {"entropy": entropy, "confidence": confidence, "margin": margin}

@@ -6,7 +6,7 @@ import torch
 from maskwalk.denoisers.attention import attend, rotation
 from maskwalk.denoisers.network import NetworkDenoiser
 from maskwalk.denoisers.weights import DDiTConfig, layout
-from maskwalk.scores import score
+from maskwalk.scores import SCORES, score
 from maskwalk.training.settings import Job, Settings
 from maskwalk.training.step import Stepper
 
@@ -25,19 +25,38 @@ def test_attention(length: int) -> None:
     assert distance(fused, plain) < 2e-3
 
 
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(("dtype", "close"), [(torch.float32, 1e-5), (torch.float16, 2e-3)])
+def test_attention_over_long_texts(causal: bool, dtype: torch.dtype, close: float) -> None:
+    qkv = torch.randn(3, 100, 3 * 6 * 32, generator=torch.Generator().manual_seed(0)).to(dtype)
+    plain = attend(qkv.double(), 6, rotation(100, 16).double(), causal)
+    with torch.no_grad():
+        turned = attend(qkv.cuda(), 6, rotation(100, 16).cuda(), causal)
+    assert distance(turned, plain) < close
+    kept = qkv.cuda().requires_grad_()
+    assert distance(attend(kept, 6, rotation(100, 16).cuda(), causal).detach(), plain) < close
+    assert torch.equal(kept.detach().cpu(), qkv)
+
+
 @pytest.mark.parametrize(("rows", "vocab"), [(0, 5), (3, 5), (70, 500), (2, 5000)])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_entropy(rows: int, vocab: int, dtype: torch.dtype) -> None:
+@pytest.mark.parametrize("name", sorted(SCORES))
+def test_scores(name: str, rows: int, vocab: int, dtype: torch.dtype) -> None:
     logits = torch.randn(rows, vocab, generator=torch.Generator().manual_seed(0)).to(dtype)
     logits[:, :2] = -torch.inf  # a true zero contributes nothing
+    if rows > 2:
+        logits[0, 3:] = -torch.inf  # certain
+        logits[1, -2:] = 9.0  # two largest, the same
     marginals = logits.log_softmax(-1)
-    fused = score("entropy", marginals.cuda(), 1e-9).cpu()
-    assert torch.allclose(fused, score("entropy", marginals, 1e-9), rtol=0, atol=1e-8)
+    fused = score(name, marginals.cuda(), 1e-9).cpu()
+    assert torch.allclose(fused, score(name, marginals, 1e-9), rtol=0, atol=1e-8)
 
 
-def test_a_steps_gradient_is_the_cpus() -> None:
+@pytest.mark.parametrize(
+    "config", [DDiTConfig(blocks=2), DDiTConfig(blocks=2, causal=True, tied=True)], ids=repr
+)
+def test_a_steps_gradient_is_the_cpus(config: DDiTConfig) -> None:
     """bfloat16 with fused kernels against float32 with plain formulas, dropout included."""
-    config = DDiTConfig(blocks=2)
     generator = torch.Generator().manual_seed(0)
     walks = torch.randint(0, 500, (500, 24), generator=generator)
     jobs = [Job("a", walks, 1, 0.1), Job("b", walks, 2, 0.3)]

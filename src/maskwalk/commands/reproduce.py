@@ -116,15 +116,14 @@ def language(to: Path, quick: bool, models: Path | None, judge: str | None, devi
     from maskwalk.texts.run import TextRun
 
     file = shipped("experiments") / "paper" / f"{LANGUAGE}.toml"
-    experiment = TextExperiment.load(file, quick)
-    if models is not None:
-        experiment = experiment.with_models(models)
+    experiment = TextExperiment.load(file, quick, models)
     _warn(device, quick)
-    reader = None if judge in (None, "none") else load_judge(judge)  # first: it may not be there
+    chosen = judge not in (None, "none")
+    reader = load_judge(judge, device=device) if chosen else None  # first: it may not be there
     write(TextRun(experiment, to, device))
     if judge is None:
         try:
-            reader = load_judge()
+            reader = load_judge(device=device)
         except MaskwalkError as problem:
             err.print(f"Not judged: {problem}", style="yellow")
             err.print(f"Later, or elsewhere: maskwalk text judge {to}", soft_wrap=True)

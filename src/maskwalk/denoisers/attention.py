@@ -5,7 +5,8 @@ angle t·10000^(-2j/width) [Su et al., 2021], so scores depend on distances only
 
 Everywhere: PyTorch's scaled dot product. On an accelerator, walks of at most 64 tokens go through
 one small fused kernel instead (`kernels.attention`), which reads queries, keys and values once:
-library kernels are built for long sequences and spend most of a 24-token tile on padding.
+library kernels are built for long sequences and spend most of a 24-token tile on padding. Longer
+ones, where no gradient is wanted, are turned in place (`kernels.turn`).
 """
 
 import torch
@@ -45,15 +46,21 @@ def attend(
     angles: Float[Tensor, "2 length half"],
     causal: bool = False,
 ) -> Float[Tensor, "rows length hidden"]:
-    """softmax(q·k/√width)·v for every head of every row."""
+    """softmax(q·k/√width)·v for every head of every row; `qkv` may be written over."""
     rows, length, threefold = qkv.shape
     if usable(qkv, heads) and not causal:
         from maskwalk.kernels.attention import short_attention
 
         fused: Tensor = short_attention(qkv, angles, heads)
         return fused
+    in_place = qkv.is_cuda and not torch.is_grad_enabled() and not torch.compiler.is_compiling()
+    if in_place:
+        from maskwalk.kernels.turn import turn
+
+        turn(qkv, heads, angles)
     q, k, v = qkv.view(rows, length, 3, heads, threefold // (3 * heads)).unbind(2)
-    q, k = rotate(q, angles), rotate(k, angles)
+    if not in_place:
+        q, k = rotate(q, angles), rotate(k, angles)
     q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
     out = F.scaled_dot_product_attention(q, k, v, is_causal=causal)
     return out.transpose(1, 2).reshape(rows, length, threefold // 3)

@@ -3,9 +3,9 @@
 The answer is one float32 table with a row for each place asked for. The network runs on `rows`
 sequences at a time, always as many (short batches repeat a sequence), and its last linear map on
 `PLACES` places at a time, only at those asked for: a place's answer is then the same bits whatever
-else is asked, and the peak is the table itself and a slice. Tokens that must never be drawn (the
-mask, other special tokens, columns beyond the tokenizer) get probability zero, and the rest is
-normalised in place.
+else is asked, and the peak is the table itself and a slice. Logits are normalised on their way into
+the table; tokens that must never be drawn (the mask, other special tokens, columns beyond the
+tokenizer) get probability zero.
 """
 
 from abc import ABC, abstractmethod
@@ -23,10 +23,61 @@ PLACES = 64  # on a CPU; 64 × 50,258 logits are 13 MB
 ACCELERATOR_PLACES = 4096
 
 
+class Answer:
+    """A table of log-marginals that is being filled with logits, from the first place on."""
+
+    def __init__(
+        self,
+        places: int,
+        vocab: int,
+        never: tuple[int, ...],
+        bias: Float32[Tensor, " vocab"] | None,
+        device: torch.device,
+    ) -> None:
+        self.table = torch.empty((places, vocab), dtype=torch.float32, device=device)
+        self._shift = torch.zeros(vocab, device=device) if bias is None else bias.clone()
+        self._shift[list(never)] = -torch.inf
+        self._lost = torch.zeros((), dtype=torch.int32, device=device)
+        self._done = 0
+
+    def append(self, logits: Float[Tensor, "n width"]) -> None:
+        """The logits of the next places; columns beyond the vocabulary are left out."""
+        part = self.table[self._done : self._done + len(logits)]
+        self._done += len(logits)
+        self._normalise(logits, part)
+
+    def put(self, places: Int[Tensor, " n"], logits: Float[Tensor, "n width"]) -> None:
+        """The logits of these places."""
+        part = self.table.new_empty((len(logits), self.table.shape[1]))
+        self._normalise(logits, part)
+        self.table[places] = part
+
+    def _normalise(self, logits: Tensor, part: Tensor) -> None:
+        if logits.is_cuda:
+            from maskwalk.kernels.normalise import normalise
+
+            normalise(logits, self._shift, part, self._lost)
+            return
+        for some in slices(part):
+            shifted = logits[some, : part.shape[1]] + self._shift
+            part[some] = torch.log_softmax(shifted.to(torch.float32), -1)
+            self._lost |= part[some].amax(1).isnan().any()
+
+    def whole(self) -> Float32[Tensor, "places vocab"]:
+        """The table, if all of it is finite."""
+        if bool(self._lost):  # asked once: an accelerator is not made to wait for every slice
+            raise MaskwalkError(
+                "The model answers with numbers that are not finite; load it in float32, and check "
+                "that its weights are whole."
+            )
+        return self.table
+
+
 class TextDenoiser(ABC):
     """A denoiser over a large vocabulary; a subclass writes logits at the places asked for."""
 
     grid = 1e-4
+    bias: Float32[Tensor, " vocab"] | None = None  # of the last map, where `fill` leaves it out
 
     def __init__(self, vocab_size: int, mask_id: int, rows: int, never: Iterable[int] = ()) -> None:
         self.vocab_size = whole("vocab_size", vocab_size, 2)
@@ -44,10 +95,7 @@ class TextDenoiser(ABC):
 
     @abstractmethod
     def fill(
-        self,
-        answer: Float32[Tensor, "places vocab"],
-        tokens: Int[Tensor, "batch length"],
-        at: Bool[Tensor, "batch length"],
+        self, answer: Answer, tokens: Int[Tensor, "batch length"], at: Bool[Tensor, "batch length"]
     ) -> None:
         """Writes the logits of the places in `at`, packed, into `answer`."""
 
@@ -57,23 +105,11 @@ class TextDenoiser(ABC):
     ) -> Float[Tensor, "rows vocab"]:
         """Normalised log-marginals at the positions named, packed, in float32."""
         at = masked_positions(tokens, self.mask_id, at)
-        shape = (int(at.sum()), self.vocab_size)
-        answer = torch.empty(shape, dtype=torch.float32, device=tokens.device)
-        if len(answer) == 0:
-            return answer
-        self.fill(answer, tokens, at)
-        never = torch.tensor(self.never, dtype=torch.int64, device=tokens.device)
-        lost = torch.zeros((), dtype=torch.bool, device=tokens.device)
-        for part in slices(answer):
-            some = answer[part].index_fill_(1, never, -torch.inf)
-            some.copy_(torch.log_softmax(some, -1))
-            lost |= some.amax(1).isnan().any()
-        if bool(lost):  # asked once: an accelerator is not made to wait for every slice
-            raise MaskwalkError(
-                "The model answers with numbers that are not finite; load it in float32, and check "
-                "that its weights are whole."
-            )
-        return answer
+        places = int(at.sum())
+        answer = Answer(places, self.vocab_size, self.never, self.bias, tokens.device)
+        if places:
+            self.fill(answer, tokens, at)
+        return answer.whole()
 
 
 def few_at_a_time(
@@ -89,26 +125,13 @@ def few_at_a_time(
         yield tokens[padded], group
 
 
-def fill_by_map(
-    answer: Float32[Tensor, "places vocab"],
-    states: Float[Tensor, "places width"],
-    last_map: Callable[[Tensor], Tensor],
-) -> None:
-    """Applies a network's last map to the states of the places, always to as many at a time."""
-    step = PLACES if answer.device.type == "cpu" else ACCELERATOR_PLACES
-    for start in range(0, len(answer), step):
-        some = states[start : start + step]
-        if len(some) < step:
-            some = torch.cat([some, some[:1].expand(step - len(some), -1)])
-        part = answer[start : start + step]
-        part.copy_(last_map(some)[: len(part), : answer.shape[1]])
-
-
-def write_places(
-    answer: Float32[Tensor, "places vocab"],
-    found: Float[Tensor, "n width"],
-    done: int,
-) -> int:
-    """Copies rows of logits into the answer after the first `done`; returns how many are done."""
-    answer[done : done + len(found)] = found[:, : answer.shape[1]]
-    return done + len(found)
+def mapped(
+    states: Float[Tensor, "places width"], last_map: Callable[[Tensor], Tensor]
+) -> Iterator[Float[Tensor, "n tokens"]]:
+    """A network's last map of the states, in slices; it is always given as many places."""
+    step = PLACES if states.device.type == "cpu" else ACCELERATOR_PLACES
+    for some in states.split(step):
+        count = len(some)
+        if count < step:
+            some = torch.cat([some, some[:1].expand(step - count, -1)])
+        yield last_map(some)[:count]

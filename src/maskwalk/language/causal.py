@@ -14,11 +14,11 @@ from collections.abc import Iterable
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float32, Int
+from jaxtyping import Bool, Int
 from torch import Tensor, nn
 
 from maskwalk.errors import MaskwalkError
-from maskwalk.language.answers import TextDenoiser, fill_by_map, write_places
+from maskwalk.language.answers import Answer, TextDenoiser, mapped
 from maskwalk.language.extra import need
 from maskwalk.language.masked import check_device, last_map, logits_of, states_before, width_of
 
@@ -68,10 +68,7 @@ class Causal(TextDenoiser):
         self._seen = {}
 
     def fill(
-        self,
-        answer: Float32[Tensor, "places vocab"],
-        tokens: Int[Tensor, "batch length"],
-        at: Bool[Tensor, "batch length"],
+        self, answer: Answer, tokens: Int[Tensor, "batch length"], at: Bool[Tensor, "batch length"]
     ) -> None:
         """The next token's logits of every sequence that asks."""
         check_device(self.model, tokens)
@@ -89,12 +86,10 @@ class Causal(TextDenoiser):
                 padded = some + some[:1] * (self.rows - len(some))
                 out, past = self._read([texts[p] for p in padded], known, tokens.device)
                 index = torch.tensor(some, device=tokens.device)
-                part = torch.empty_like(answer[: len(some)])
+                out = out[: len(some)]
                 if self._map is not None:
-                    fill_by_map(part, out[: len(some)], self._map)
-                else:
-                    write_places(part, out[: len(some)], 0)
-                answer[index] = part
+                    out = torch.cat(list(mapped(out, self._map)))
+                answer.put(index, out)
                 kept |= {texts[p]: one for p, one in zip(some, past)}
         self._seen = kept
 

@@ -19,11 +19,11 @@ from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 import torch
-from jaxtyping import Bool, Float, Float32, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from maskwalk.errors import MaskwalkError
-from maskwalk.language.answers import TextDenoiser, few_at_a_time, fill_by_map, write_places
+from maskwalk.language.answers import Answer, TextDenoiser, few_at_a_time, mapped
 
 Model = Callable[..., Any]
 
@@ -53,14 +53,11 @@ class Masked(TextDenoiser):
         return f"Masked({name}, mask_id={self.mask_id}, shifted={self.shifted}, rows={self.rows})"
 
     def fill(
-        self,
-        answer: Float32[Tensor, "places vocab"],
-        tokens: Int[Tensor, "batch length"],
-        at: Bool[Tensor, "batch length"],
+        self, answer: Answer, tokens: Int[Tensor, "batch length"], at: Bool[Tensor, "batch length"]
     ) -> None:
         """The last map at the places asked for, or whole answers where it cannot be taken off."""
         check_device(self.model, tokens)
-        states, done = [], 0
+        states = []
         for given, group in few_at_a_time(tokens, at, self.rows):
             row, position = at[group].nonzero(as_tuple=True)
             source = (position - 1).clamp(min=0) if self.shifted else position
@@ -68,9 +65,10 @@ class Masked(TextDenoiser):
                 states.append(states_before(self.model, self._map, given)[row, source])
             else:
                 logits = logits_of(self.model(given), given, self.vocab_size)
-                done = write_places(answer, logits[row, source], done)
+                answer.append(logits[row, source])
         if self._map is not None:
-            fill_by_map(answer, torch.cat(states), self._map)
+            for logits in mapped(torch.cat(states), self._map):
+                answer.append(logits)
 
 
 def logits_of(

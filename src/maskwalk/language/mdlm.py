@@ -19,12 +19,13 @@ from jaxtyping import Bool, Float, Float32, Int
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
+from torch.nn import functional as F
 
 from maskwalk.denoisers.ddit import hidden_states, modulations, output_map
 from maskwalk.denoisers.pretrained import PREFIX
 from maskwalk.denoisers.weights import DDiTConfig, layout
 from maskwalk.errors import MaskwalkError, one_of
-from maskwalk.language.answers import TextDenoiser, few_at_a_time, fill_by_map
+from maskwalk.language.answers import Answer, TextDenoiser, few_at_a_time, mapped
 
 FREQUENCIES = "rotary_emb.inv_freq"
 
@@ -63,16 +64,16 @@ class MDLM(TextDenoiser):
         self.weights = shape.grouped(matrices.to(getattr(torch, precision)), singles)
         with torch.no_grad():
             self._modulation = modulations(config, self.weights)
-            self._map = output_map(config, self.weights)[0].t()
+            # Without bias, which the answer adds; columns by eights keep rows aligned for kernels.
+            last = output_map(config, self.weights)[0, : self.vocab_size]
+            self._map = F.pad(last, (0, 0, 0, -len(last) % 8)).t()
+            self.bias = self.weights["output_layer.linear.bias"][0, : self.vocab_size].float()
 
     def __repr__(self) -> str:
         return f"MDLM({self.config}, mask_id={self.mask_id}, rows={self.rows})"
 
     def fill(
-        self,
-        answer: Float32[Tensor, "places vocab"],
-        tokens: Int[Tensor, "batch length"],
-        at: Bool[Tensor, "batch length"],
+        self, answer: Answer, tokens: Int[Tensor, "batch length"], at: Bool[Tensor, "batch length"]
     ) -> None:
         """Hidden states of all positions, then the output map at the places asked for."""
         if tokens.device.type != self.device.type:
@@ -87,14 +88,14 @@ class MDLM(TextDenoiser):
                 self.config, self.weights, given[None], angles, self._modulation
             )[0]
             states.append(hidden[: at[group].numel()][at[group].flatten()])
-        fill_by_map(answer, torch.cat(states), self._output)
+        for logits in mapped(torch.cat(states), self._output):
+            answer.append(logits)
 
     def _output(self, hidden: Float[Tensor, "places hidden"]) -> Float32[Tensor, "places tokens"]:
-        bias = self.weights["output_layer.linear.bias"][0].float()
         if self._map.dtype == torch.float32:
-            return torch.addmm(bias, hidden, self._map)
+            return hidden @ self._map
         # Narrow operands, but logits in float32: the product accumulates in it anyway.
-        return torch.mm(hidden, self._map, out_dtype=torch.float32) + bias
+        return torch.mm(hidden, self._map, out_dtype=torch.float32)
 
 
 def read_tensors(directory: Path) -> dict[str, Tensor]:

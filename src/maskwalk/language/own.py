@@ -17,11 +17,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float32, Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from maskwalk.denoisers.pretrained import Pretrained, load_pretrained, zoo_directory, zoo_manifest
 from maskwalk.errors import MaskwalkError
+from maskwalk.language.answers import Answer
 from maskwalk.language.causal import only_next
 from maskwalk.language.extra import need, quiet
 from maskwalk.language.generation import LanguageModel
@@ -39,10 +40,7 @@ class NextToken(MDLM):
     causal = True
 
     def fill(
-        self,
-        answer: Float32[Tensor, "places vocab"],
-        tokens: Int[Tensor, "batch length"],
-        at: Bool[Tensor, "batch length"],
+        self, answer: Answer, tokens: Int[Tensor, "batch length"], at: Bool[Tensor, "batch length"]
     ) -> None:
         """The next token's logits of every sequence that asks."""
         only_next(tokens, at, self.mask_id)

@@ -8,8 +8,9 @@ causal = "zoo:books_ar"            # that one, and the model by which texts are 
 presets = ["exact", "top_p=0.9"]   # how tokens are drawn
 samplers = ["bisection(order=4)", …]
 exact_only = ["random(block=1)"]   # more samplers, slow ones: only with the first of the presets
-judge = ["bisection(order=4)"]     # of these, which the judge reads (slow: 16 settings at most)
+judge = ["bisection(order=4)"]     # of these, which the judge reads (slow on a CPU); or ["all"]
 [quick]                            # what differs in a quick run
+[models]                           # what differs with models of your own (--models DIR)
 """
 
 import hashlib
@@ -28,7 +29,8 @@ from maskwalk.samplers.table import expand
 SCHEMA = 1
 HELD_OUT = "held_out"  # stands where a sampler would: the text every policy should be like
 AUTOREGRESSIVE = "left_to_right()"
-NUMBERS = ("length", "count", "replayed", "judged", "references", "seed")
+ALL = "all"
+NUMBERS = ("length", "count", "replayed", "paths", "judged", "references", "seed")
 LISTS = ("samplers", "exact_only", "judge")
 KNOWN = ("kind", "name", "title", "masked", "causal", "presets", *LISTS, *NUMBERS)
 
@@ -56,6 +58,7 @@ class TextExperiment:
     length: int = 256
     count: int = 1024  # texts of every setting
     replayed: int = 256  # held-out passages forced through every policy
+    paths: int = 4  # how often each, through a policy that throws dice
     judged: int = 256  # texts of a setting that the judge reads
     references: int = 512  # held-out passages that MAUVE compares with
     seed: int = 0
@@ -67,18 +70,25 @@ class TextExperiment:
             raise MaskwalkError("presets is empty: name at least one draw, such as exact.")
         for preset in self.presets:
             draw_of(preset)
+        listed = (*self.samplers, *self.exact_only)
         for spec in self.judge:
-            if spec not in (*self.samplers, HELD_OUT):
-                raise unknown("judged sampler, none of those listed:", spec, self.samplers)
+            if spec not in (*listed, HELD_OUT, ALL):
+                raise unknown("judged sampler, none of those listed:", spec, listed)
 
     @classmethod
-    def load(cls, path: str | Path, quick: bool = False) -> "TextExperiment":
-        """Reads an experiment file; every spec and number is checked before anything runs."""
+    def load(
+        cls, path: str | Path, quick: bool = False, models: Path | None = None
+    ) -> "TextExperiment":
+        """Reads an experiment file; every spec and number is checked before anything runs.
+
+        With `models` the models are those in `models`/mdm and `models`/ar.
+        """
         given = read_toml(path)
-        less = given.pop("quick", {})
-        if not isinstance(less, dict):
-            raise MaskwalkError(f"quick in {path} must be a table, [quick], not {less!r}.")
-        given |= less if quick else {}
+        for table, wanted in (("models", models is not None and not quick), ("quick", quick)):
+            other = given.pop(table, {})
+            if not isinstance(other, dict):
+                raise MaskwalkError(f"{table} in {path} must be a table, [{table}], not {other!r}.")
+            given |= other if wanted else {}
         for key in given:
             if key not in KNOWN:
                 raise unknown(f"setting in {path}:", key, KNOWN)
@@ -98,12 +108,13 @@ class TextExperiment:
             every = [s for text in given.get(key, []) for s in _canonical(text, key == "judge")]
             given[key] = tuple(dict.fromkeys(every))
         name = given.pop("name", Path(path).stem)
-        return cls(
+        found = cls(
             name=name,
             title=given.pop("title", name),
             presets=tuple(given.pop("presets")),
             **given,
         )
+        return found if models is None else found.with_models(models)
 
     def with_models(self, folder: Path) -> "TextExperiment":
         """The same with the models in `folder`/mdm and `folder`/ar."""
@@ -118,7 +129,8 @@ class TextExperiment:
 
     def reads(self, setting: Setting) -> bool:
         """Whether the judge reads this setting's texts."""
-        return setting.sampler in self.judge or (setting.sampler == HELD_OUT and bool(self.judge))
+        read = setting.sampler in self.judge or ALL in self.judge
+        return read or (setting.sampler == HELD_OUT and bool(self.judge))
 
     @property
     def models(self) -> list[str]:
@@ -144,8 +156,8 @@ class TextExperiment:
 
 
 def _canonical(text: str, judged: bool) -> list[str]:
-    if text == HELD_OUT and judged:
-        return [HELD_OUT]
+    if text in (HELD_OUT, ALL) and judged:
+        return [text]
     return [SAMPLERS.canonical(one) for one in expand(text)]
 
 

@@ -42,7 +42,7 @@ SIZES: dict[str, dict[str, int]] = {
     "small": {"hidden": 128, "cond": 16, "blocks": 4, "heads": 4},  # 1.9 million: for a CPU
 }
 RATES = {"base": 1e-3, "small": 3e-3}
-VALID, HELD = 128, 1024  # passages of the bound while training, and kept beside the model
+VALID, HELD = 128, 4096  # passages of the bound while training; kept beside the model, at most
 
 
 @dataclass(frozen=True)

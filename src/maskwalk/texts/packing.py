@@ -1,11 +1,13 @@
 """Puts trained models of text into a zoo: bfloat16 under xz, beside the models of walks."""
 
 import hashlib
+import io
 import json
 import lzma
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from maskwalk.denoisers.pretrained import (
@@ -18,6 +20,8 @@ from maskwalk.denoisers.pretrained import (
 from maskwalk.errors import MaskwalkError
 from maskwalk.language.own import HELD_OUT, TOKENIZER, is_own
 
+PASSAGES = 1024  # held-out passages that a zoo carries
+
 
 def pack(model: Path, name: str, corpus: str, zoo: Path) -> Path:
     """Adds the model in a directory as `name`; its tokenizer and passages as those of `corpus`.
@@ -28,8 +32,9 @@ def pack(model: Path, name: str, corpus: str, zoo: Path) -> Path:
         raise MaskwalkError(f"{model} is not a directory that `maskwalk text train` wrote.")
     found = load_pretrained(model)
     others = {key: entry for key, entry in zoo_manifest(zoo).items() if key != name}
-    for file in (TOKENIZER, HELD_OUT):
-        packed, used = f"{corpus}.{file}.xz", lzma.compress((model / file).read_bytes(), preset=9)
+    shared = {TOKENIZER: (model / TOKENIZER).read_bytes(), HELD_OUT: _some(model / HELD_OUT)}
+    for file, data in shared.items():
+        packed, used = f"{corpus}.{file}.xz", lzma.compress(data, preset=9)
         sharing = [key for key, e in others.items() if packed in _files(e)]
         if sharing and (zoo / packed).read_bytes() != used:
             raise MaskwalkError(
@@ -41,12 +46,19 @@ def pack(model: Path, name: str, corpus: str, zoo: Path) -> Path:
         **_written(zoo / f"{name}.safetensors.xz", encode(found, torch.bfloat16)),
         "config": found.config.to_json(),
         **found.about,
-        "tokenizer": _written(zoo / f"{corpus}.{TOKENIZER}.xz", (model / TOKENIZER).read_bytes()),
-        "held_out": _written(zoo / f"{corpus}.{HELD_OUT}.xz", (model / HELD_OUT).read_bytes()),
+        "tokenizer": _written(zoo / f"{corpus}.{TOKENIZER}.xz", shared[TOKENIZER]),
+        "held_out": _written(zoo / f"{corpus}.{HELD_OUT}.xz", shared[HELD_OUT]),
     }
     manifest = {"format": ZOO, "models": {**zoo_manifest(zoo), name: entry}}
     write(zoo / "manifest.json", (json.dumps(manifest, indent=1) + "\n").encode())
     return zoo / f"{name}.safetensors.xz"
+
+
+def _some(passages: Path) -> bytes:
+    """The first of a model's held-out passages, which lie in random order."""
+    file = io.BytesIO()
+    np.save(file, np.load(passages, allow_pickle=False)[:PASSAGES])
+    return file.getvalue()
 
 
 def _files(entry: dict[str, Any]) -> set[str]:

@@ -9,6 +9,7 @@ comes afterwards (`judging`), possibly on another machine, and reads what is kep
     DIR/samples/tokenizer.json            what turns tokens into text
 """
 
+import math
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
@@ -18,10 +19,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Int
+from jaxtyping import Float64, Int
 from torch import Tensor
 
 from maskwalk import __version__, shipped
+from maskwalk.canvas import Sampler
 from maskwalk.decoding import decode
 from maskwalk.denoisers.pretrained import write
 from maskwalk.draws import Draw, Streams
@@ -189,23 +191,37 @@ class TextRun:
         except MaskwalkError:
             return {}
         passages = self.held_out[e.references :][: e.replayed]
-        nats, random = [], False
-        for first in range(0, len(passages), self._batch):
-            some = passages[first : first + self._batch].to(self.device)
-            streams = Streams(e.seed, torch.arange(first, first + len(some), device=self.device))
-            found = replay(sampler, model.denoiser, some, streams=streams)
-            nats.append(-found.log_prob.sum(1))
-            random |= found.random
-        every = torch.cat(nats).cpu()
+        paths, random = self._paths(sampler, model, passages, 1, 0)
+        if random and e.paths > 1:
+            others, _ = self._paths(sampler, model, passages, e.paths - 1, 1)
+            paths = torch.cat([paths, others])
+        # q(x) is the mean of q_ω(x) over the dice ω; the mean over some of them is, in its
+        # logarithm and on average, less: more bits than the policy gives, the fewer the more.
+        every = math.log(len(paths)) - torch.logsumexp(-paths, 0)
         sizes = token_bytes(model.tokenizer)[passages].sum(1)
         more = {
-            # Of a policy that throws dice this is one path: on average more bits than it gives.
             "bound": random,
+            "paths": len(paths),
+            "one_path": bits_per_byte(paths.mean(0), sizes)["value"],
             # The same passages for every policy: with each one's nats, policies compare in pairs.
             "nats": [round(x, 3) for x in every.tolist()],
             "bytes": sizes.tolist(),
         }
         return {"replay_bpb": {**bits_per_byte(every, sizes), **more}}
+
+    def _paths(
+        self, sampler: Sampler, model: OwnModel, passages: Tensor, count: int, first: int
+    ) -> tuple[Float64[Tensor, "count passages"], bool]:
+        """-log q_ω of every passage along `count` paths from the `first` on; is there an ω?"""
+        every = passages.repeat(count, 1)
+        ids = first * len(passages) + torch.arange(len(every))
+        nats, random = [], False
+        for rows, some in zip(every.split(self._batch), ids.split(self._batch)):
+            streams = Streams(self.experiment.seed, some.to(self.device))
+            found = replay(sampler, model.denoiser, rows.to(self.device), streams=streams)
+            nats.append(-found.log_prob.sum(1).cpu())
+            random |= found.random
+        return torch.cat(nats).view(count, -1), random
 
     def _keep(self, setting: Setting, tokens: Tensor) -> None:
         """What the judge will need: the texts, references and a tokenizer to write them with."""
