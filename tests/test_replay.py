@@ -22,12 +22,12 @@ from maskwalk.decoding import decode
 from maskwalk.denoisers.protocol import Denoiser
 from maskwalk.denoisers.table import build_denoiser
 from maskwalk.diagnosis import PAPER, best_plans, diagnose, exact_walks, for_json
-from maskwalk.draws import Draw, Streams
+from maskwalk.draws import Draw, Purpose, Streams
 from maskwalk.errors import MaskwalkError
 from maskwalk.exact import bridge_law, sampler_law
 from maskwalk.likelihood import Likelihood, estimate
 from maskwalk.oracles import EnumerationOracle, oracle_for
-from maskwalk.replay import Replayed, bridges, replay, truth_of
+from maskwalk.replay import Replayed, Watched, bridges, replay, truth_of
 from maskwalk.samplers import SAMPLERS
 from maskwalk.samplers.planned import Planned
 from maskwalk.samplers.random import Random
@@ -185,6 +185,24 @@ def test_random_orders_give_an_upper_bound_that_more_orders_tighten() -> None:
         assert got[64].kl == pytest.approx(kl, abs=0.01)
         assert got[64].mixing == pytest.approx(single - got[64].kl, abs=1e-2)
         assert got[64].coherence == pytest.approx(float(truth.sum()), abs=0.02)
+
+
+def test_a_watch_hears_every_question_whoever_answers_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On an accelerator kernels answer, and nobody asks for the words of the plain formula."""
+    rows = torch.zeros(2, dtype=torch.int64)
+    questions: dict[str, tuple[object, ...]] = {
+        "uniform": (Purpose.TIE, 0, 5),
+        "uniform_at": (Purpose.TIE, 0, rows, rows),
+        "single_at": (Purpose.TOKEN, 0, rows, rows, 7),
+    }
+    asked = {name for name in vars(Streams) if not name.startswith("_")} - {"select"}
+    assert asked == set(questions)
+    for name, words in questions.items():
+        answer = getattr(Streams(0, 3), name)(*words)
+        monkeypatch.setattr(Streams, name, lambda *_, answer=answer: answer)
+        watched = Watched(Streams(0, 3))
+        getattr(watched.select(torch.tensor([1])), name)(*words)
+        assert watched.asked, name
 
 
 @pytest.mark.parametrize("which", [0, 1], ids=["oracle", "noisy"])

@@ -64,15 +64,26 @@ def test_replayed_passages_are_compared_one_by_one(seed: int, shift: float) -> N
     assert not differences(rows[1], other)[0].paired
 
 
-def test_a_difference_of_bounds_is_never_clear() -> None:
-    """The replay of a policy that throws dice is an upper bound: its sign cannot be told."""
+@pytest.mark.parametrize(
+    ("bounds", "named", "clear"),
+    [
+        ((False, False), "", True),
+        ((True, False), "first", True),  # ahead, and perhaps by more
+        ((False, True), "second", False),  # whose bits may be fewer still
+        ((True, True), "both", False),
+        ((None, None), "both", False),  # records that do not say
+    ],
+)
+def test_a_bound_can_lead_and_cannot_be_beaten(
+    bounds: tuple[bool | None, ...], named: str, clear: bool
+) -> None:
+    """The replay of a policy that throws dice is an upper bound."""
     rows = [record(n, replay_bpb=number(v, 0.001)) for n, v in (("a", 1.0), ("b", 2.0))]
-    (found,) = differences(*rows)  # records that do not say
-    assert found.bound and not found.clear
-    for bounds, clear in (((False, False), True), ((False, True), False), ((True, True), False)):
-        for row, bound in zip(rows, bounds):
+    for row, bound in zip(rows, bounds):
+        if bound is not None:
             row["metrics"]["replay_bpb"]["bound"] = bound
-        assert differences(*rows)[0].clear is clear
+    (found,), (turned,) = differences(*rows), differences(*rows[::-1])
+    assert (found.bound, found.clear, turned.clear) == (named, clear, clear)
 
 
 def test_ranks_are_compared_among_the_policies_of_one_draw() -> None:

@@ -125,9 +125,15 @@ def test_an_accelerator_reads_more_together_and_finds_the_same(
 
 @pytest.mark.gpu
 def test_on_a_gpu_a_text_reads_as_on_a_cpu(directory: Path, judge: Judge) -> None:
+    """Up to the ten bits of its products, and without leaving torch's setting changed."""
     found = load_judge(directory, device="cuda")
     assert found.accelerated and not judge.accelerated
-    same(judge.read(TEXTS * 30), found.read(TEXTS * 30), list(range(len(TEXTS) * 30)))
+    before = torch.get_float32_matmul_precision()
+    here, there = judge.read(TEXTS * 30), found.read(TEXTS * 30)
+    assert torch.get_float32_matmul_precision() == before
+    np.testing.assert_allclose(here.nats, there.nats, rtol=2e-3)
+    np.testing.assert_allclose(here.features, there.features, atol=2e-2)
+    assert torch.equal(here.tokens, there.tokens) and torch.equal(here.bytes, there.bytes)
 
 
 def test_threads_read_different_texts_and_leave_torchs_setting(judge: Judge) -> None:

@@ -34,6 +34,7 @@ from maskwalk.samplers import SAMPLERS
 from maskwalk.texts.corpus import prepare
 from maskwalk.texts.fitting import Plan, fit_text, total_nats
 from maskwalk.texts.packing import pack
+from maskwalk.texts.paths import along_paths
 from tests.tiny_books import LENGTH, TinyBooks, for_session, plan, small, written
 
 pytest.importorskip("transformers")
@@ -133,6 +134,29 @@ def order_costs(model: OwnModel, text: Tensor) -> dict[tuple[int, ...], float]:
         order: sum(nats[frozenset(order[:k]), order[k]] for k in range(length))
         for order in itertools.permutations(range(length))
     }
+
+
+def test_more_paths_come_nearer_to_the_likelihood_over_all_orders() -> None:
+    """Against every order of a short text; a fixed order has one path, and that is all."""
+    model, text = rough(False, 6, 4, 64, 0.4), torch.tensor([1, 4, 4, 2])
+    costs = torch.tensor(list(order_costs(model, text).values()), dtype=torch.float64)
+    truth = math.log(len(costs)) - float(torch.logsumexp(-costs, 0))
+    assert float(costs.mean()) - truth > 0.1  # one path is far from it
+    heard: list[int] = []
+    rule = SAMPLERS.build("random(block=1)")
+    found = along_paths(rule, model, text[None], 4096, batch=64, told=heard.append)
+    assert found.random and found.nats.shape == (4096, 1) and sum(heard) == 4096
+    assert found.calls.tolist() == [4]
+    over = [float(found.over(k)) for k in (1, 4, 16, 4096)]
+    assert over == sorted(over, reverse=True)
+    assert over[0] == pytest.approx(float(costs.mean()), abs=0.03)
+    assert over[3] == pytest.approx(truth, abs=0.02)
+    few = along_paths(rule, model, text[None], 3, batch=2)
+    assert torch.allclose(few.nats, found.nats[:3])  # whatever the batch, and however many follow
+    for spec in ("bisection(order=1)", "left_to_right()"):
+        fixed = along_paths(SAMPLERS.build(spec), model, text[None].repeat(5, 1), 9, batch=2)
+        assert not fixed.random and fixed.nats.shape == (1, 5)
+        assert torch.equal(fixed.over(), fixed.nats[0])
 
 
 def test_a_masked_models_bound_is_the_mean_over_orders_and_above_the_truth() -> None:

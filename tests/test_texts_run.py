@@ -640,6 +640,32 @@ def test_prepare_and_train_from_the_command_line(
     assert code == 0 and "zoo:mine" in out and "bits a byte of held-out books" in out
 
 
+def test_replay_on_the_command_line(cli: Cli, books: TinyBooks) -> None:
+    model = load_own(books.models / "mdm")
+    assert model.held_out is not None
+    words = ("text", "replay", str(books.models / "mdm"), "--count", "6", "--length", "8")
+    asked = ("--sampler", "bisection(order=2)", "--sampler", "random(block=3)", "--paths", "4")
+    code, out, err = cli(*words, *asked, "--skip", "2", "--seed", "3", "--json")
+    rows = json.loads(out)
+    assert code == 0, err
+    found = [(row["sampler"], row["calls"], row["paths"], row["bound"]) for row in rows]
+    fixed, *dice = (
+        ("bisection(order=2)", 5, 1, False),
+        *(("random(block=3)", 3, k, True) for k in (1, 2, 4)),
+    )
+    assert found == [fixed, *dice]
+    assert rows[1]["value"] > rows[2]["value"] > rows[3]["value"]
+    some = model.held_out[2:8, :8]
+    forced = replay(SAMPLERS.build(fixed[0]), model.denoiser, some, streams=Streams(3, 6))
+    size = int(token_bytes(model.tokenizer)[some].sum())
+    bits = -float(forced.log_prob.sum()) / math.log(2) / size
+    assert rows[0]["value"] == pytest.approx(bits) and rows[0]["n"] == 6
+    code, out, _ = cli(*words, *asked)
+    assert code == 0 and "≤" in out and "6 passages of 8 tokens" in out
+    code, out, _ = cli(*words[:-4], "--count", "1", "--length", "4", "--paths", "1")
+    assert code == 0 and out.count("± –") == 4  # one passage has no interval
+
+
 def test_mistakes_on_the_command_line(cli: Cli, judge: Judge, tmp_path: Path) -> None:
     data, out_ = str(tmp_path / "data"), str(tmp_path / "out")
     paper = ("reproduce", "paper", "--device", "cpu", "--quick", "--out", out_)
@@ -659,6 +685,12 @@ def test_mistakes_on_the_command_line(cli: Cli, judge: Judge, tmp_path: Path) ->
             "only knows the next token",
         ),
         (("sample", "--denoiser", "zoo:books_mdm"), "zoo:books_mdm is a model of text"),
+        (("text", "replay", data), "is no model of text"),
+        (("text", "replay", "--count", "1000", "--skip", "25"), "has 1024 held-out passages"),
+        (("text", "replay", "--length", "257"), "--length is 1 to 256"),
+        (("text", "replay", "--paths", "0"), "paths must be a whole number at least 1"),
+        (("text", "replay", "--sampler", "p2(steps=3)"), "cannot be replayed"),
+        (("text", "replay", "zoo:books_ar", "--length", "4"), "only knows the next token"),
         (
             (*paper, "--only", "figure_language", "--only", "table_endpoints"),
             "figure_language has a report of its own: name it alone",

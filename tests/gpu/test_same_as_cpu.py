@@ -48,13 +48,19 @@ def test_oracles(name: str) -> None:
 def test_diagnosis() -> None:
     law = small_law("st_er(nodes=20, p=0.1)", "lazy(stay=0.2)", 8)
     walks = law.sample(64, 0)
-    for spec in ("entropy(block=2)", "dependence_bounded(budget=0.5)"):
+    for spec in (
+        "entropy(block=2)",
+        "random(block=2)",
+        "bisection",
+        "dependence_bounded(budget=0.5)",
+    ):
         rows = [
             diagnose(law, oracle_for(law), SAMPLERS.build(spec), walks.to(device))
             for device in ("cpu", "cuda")
         ]
         for key in ("kl", "coherence", "dependence", "calls"):
             assert rows[0][key] == pytest.approx(rows[1][key], abs=1e-9)
+        assert rows[0]["kl_kind"] == rows[1]["kl_kind"]  # whether there were dice
 
 
 @pytest.mark.parametrize("mode", ["exact", "as_published"])

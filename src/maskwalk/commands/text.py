@@ -116,13 +116,18 @@ def train(
     what = "perplexity" if model.causal else "perplexity, at most"
     ppl, bpb = about["test_ppl"], about["test_bpb"]
     out.print(
-        f"Test, {about['test_passages']:,} passages: {what} {ppl['value']:.2f} ± {ppl['se']:.2f}, "
-        f"{bpb['value']:.4f} ± {bpb['se']:.4f} bits a byte"
+        f"Test, {about['test_passages']:,} passages: {what} {_with_error(ppl, 2)}, "
+        f"{_with_error(bpb, 4)} bits a byte"
     )
     if samples:
         _trial(to, model.causal, scorer, samples, length, device)
     say_written(to / "model.safetensors")
     out.print(f"Next: maskwalk generate --denoiser {to}", soft_wrap=True)
+
+
+def _with_error(number: dict[str, Any], digits: int) -> str:
+    error = "–" if number["se"] is None else f"{number['se']:.{digits}f}"
+    return f"{number['value']:.{digits}f} ± {error}"
 
 
 def _trial(
@@ -210,8 +215,8 @@ def compare(
 ) -> None:
     """Two policies of a run, metric by metric; or what predicts what, and what truncation does.
 
-    Differences have 95 % intervals; * marks those that leave zero out. bound: the replay of a
-    policy that throws dice is only a bound, so the sign of such a difference is not known.
+    Differences have 95 % intervals; * marks those that leave zero out. The replay of a policy that
+    throws dice is an upper bound: it may be ahead by it, but none is said to be ahead of it.
 
     Example: maskwalk text compare results/language 'bisection(order=8)' 'random(block=6)'
 
@@ -274,8 +279,84 @@ def _brief(row: Any) -> str:
 
 def _shown(row: Any) -> str:
     half = "–" if row.half is None else f"{row.half:.3f}"
-    said = " paired" * row.paired + " bound" * row.bound
+    said = " paired" * row.paired + (f" {row.bound} ≤" if row.bound else "")
     return f"{row.value:+.3f} ± {half}{'*' if row.clear else ' '}{said}"
+
+
+@text.command()
+def replay(
+    model: Annotated[
+        str, typer.Argument(help="A masked model of ours: zoo:NAME, or what `text train` wrote.")
+    ] = "zoo:books_mdm",
+    sampler: Annotated[
+        list[str] | None, typer.Option(help="A policy that chooses before it draws; repeatable.")
+    ] = None,
+    paths: Annotated[int, typer.Option(help="Throws of a policy's dice, for every passage.")] = 8,
+    count: Annotated[int, typer.Option(help="Held-out passages.")] = 32,
+    skip: Annotated[int, typer.Option(help="Passages to leave out before them.")] = 0,
+    length: Annotated[int | None, typer.Option(help="Tokens of each [all].")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the dice.")] = 0,
+    device: common.Device = "cpu",
+    as_json: common.AsJson = False,
+) -> None:
+    """The likelihood of held-out text under policies, over more and more of their paths.
+
+    Text is forced through a policy; that gives its likelihood if the order is fixed, and an upper
+    bound on its bits if the policy throws dice, which falls with the paths it is averaged over.
+
+    Example: maskwalk text replay --sampler 'bisection(order=4)' --sampler 'random(block=10)'
+    """
+    import json
+
+    from maskwalk.language.own import load_own, token_bytes
+    from maskwalk.replay import check_replayable
+    from maskwalk.samplers import SAMPLERS
+    from maskwalk.texts.measures import bits_per_byte
+    from maskwalk.texts.paths import along_paths
+    from maskwalk.texts.run import ACCELERATOR_BATCH, BATCH
+
+    rules = {SAMPLERS.canonical(spec): SAMPLERS.build(spec) for spec in sampler or TRIED}
+    for rule in rules.values():
+        check_replayable(rule)
+    found = load_own(model, device=check_device(device))
+    assert found.held_out is not None  # load_own reads them
+    most, whole_length = found.held_out.shape
+    if count < 1 or skip < 0 or skip + count > most:
+        raise MaskwalkError(
+            f"{model} has {most} held-out passages: --count is 1 to that, less what --skip says."
+        )
+    if not 1 <= (length or whole_length) <= whole_length:
+        raise MaskwalkError(f"--length is 1 to {whole_length}, the length of its passages.")
+    passages = found.held_out[skip : skip + count, :length]
+    sizes = token_bytes(found.tokenizer)[passages].sum(1)
+    table = common.plain_table("policy", "calls", "paths", "bits a byte")
+    rows = []
+    with progress() as shown:
+        for spec, rule in rules.items():
+            bar = shown.add_task(spec, total=None)
+            done = along_paths(
+                rule,
+                found,
+                passages,
+                paths,
+                seed=seed,
+                batch=BATCH if device == "cpu" else ACCELERATOR_BATCH,
+                told=lambda more, bar=bar: shown.advance(bar, more),  # type: ignore[misc]
+            )
+            shown.update(bar, total=done.nats.numel())
+            for k in (2**i for i in range(len(done.nats).bit_length())):
+                bits = bits_per_byte(done.over(k), sizes)
+                row = {"sampler": spec, "calls": float(done.calls.mean()), "paths": k}
+                rows.append(row | {"bound": done.random} | bits)
+                at_most = "≤ " if done.random else ""
+                half = "–" if bits["se"] is None else f"{1.96 * bits['se']:.3f}"
+                first = (spec, f"{row['calls']:.1f}".removesuffix(".0")) if k == 1 else ("", "")
+                table.add_row(*first, str(k), f"{at_most}{bits['value']:.4f} ± {half}")
+    if as_json:
+        print(json.dumps(rows))
+        return
+    out.print(table)
+    out.print(f"{count} passages of {passages.shape[1]} tokens; ± half of a 95 % interval.")
 
 
 @text.command()

@@ -104,7 +104,11 @@ def estimate(record: Record, metric: str) -> Estimate | None:
     value = finite(held.get("value")) if isinstance(held, dict) else None
     if value is None:
         return None
-    more = {k: finite(v) for k, v in held.items() if k not in ("value", "se", "n", "by")}
+    more = {
+        k: v if isinstance(v, bool) else finite(v)
+        for k, v in held.items()
+        if k not in ("value", "se", "n", "by") and not isinstance(v, list)
+    }
     n = finite(held.get("n"))
     return Estimate(value, finite(held.get("se")), None if n is None else int(n), more)
 

@@ -11,7 +11,7 @@ from rich.text import Text
 from maskwalk.report.study import Record, arrange
 from maskwalk.report.summary import plural
 from maskwalk.report.tables import Cell, Table, tables
-from maskwalk.report.texts import arrange_texts, half_width
+from maskwalk.report.texts import arrange_texts, at_most, half_width
 from maskwalk.report.texts_tables import TextCell, TextTable, text_tables
 
 WIDTH = 80
@@ -134,7 +134,7 @@ def _text_grid(table: TextTable) -> RichTable:
 
 def _text_cell(cell: TextCell, errors: bool) -> str:
     error = f"±{cell.error}".replace("0.", ".") if errors and cell.error else ""
-    return f"{cell.number}{error}"
+    return f"{cell.number}{error}".replace("≤ ", "≤")
 
 
 def _text_caption(table: TextTable, columns: list[int], errors: bool, mixed: bool) -> str:
@@ -149,5 +149,8 @@ def _text_caption(table: TextTable, columns: list[int], errors: bool, mixed: boo
     ns = sorted({e.n for e in held if e and e.n is not None})
     if mixed:
         said.append(f"n from {ns[0]} to {ns[-1]}")
-    said.append("best policy bold, second underlined")
+    if any(row.cells[c].mark for row in table.rows for c in columns):
+        said.append("best policy bold, second underlined")
+    if any(e and at_most(e) for e in held):
+        said.append("≤ an upper bound")
     return "; ".join(said) + "."

@@ -39,7 +39,7 @@ METRICS = (
     ),
     Metric(
         "replay_bpb", "replay bits/byte", "Bits per byte of held-out text, by replay",
-        "bits of held-out text on the policy’s path: exact if its order is fixed, else a bound", -1,
+        "bits of held-out text under the policy; exact if its order is fixed, else at most", -1,
     ),
     Metric(
         "judge_bpb", "judge bits/byte", "Bits per byte under the judge",
@@ -122,6 +122,11 @@ def is_text(record: Record) -> bool:
 def half_width(held: Estimate) -> float | None:
     """Half of the 95 % interval; None where the record has no standard error."""
     return None if held.se is None else INTERVAL * held.se
+
+
+def at_most(held: Estimate) -> bool:
+    """Whether the number is an upper bound."""
+    return bool(held.more.get("bound"))
 
 
 def arrange_texts(records: list[Record]) -> TextStudy:

@@ -15,7 +15,15 @@ from maskwalk.report.rules import leaders_of
 from maskwalk.report.study import Estimate
 from maskwalk.report.summary import Finding, Point, listed, plural
 from maskwalk.report.tables import span
-from maskwalk.report.texts import CALLS, INTERVAL, METRICS, Metric, TextStudy, half_width
+from maskwalk.report.texts import (
+    CALLS,
+    INTERVAL,
+    METRICS,
+    Metric,
+    TextStudy,
+    at_most,
+    half_width,
+)
 from maskwalk.report.texts_tables import shown
 
 BUDGETS = (8.0, 16.0, 32.0, 64.0, 128.0)
@@ -103,7 +111,7 @@ def with_interval(metric: Metric, held: Estimate) -> str:
     """ "0.932 ± 0.021"; a dash for an interval that is not known."""
     half = half_width(held)
     error = "–" if half is None else f"{half:.{metric.digits}f}"
-    return f"{shown(metric, held.value)} ± {error}"
+    return "≤ " * at_most(held) + f"{shown(metric, held.value)} ± {error}"
 
 
 def text_findings(study: TextStudy, mode: int) -> list[Finding]:

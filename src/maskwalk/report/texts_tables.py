@@ -1,8 +1,8 @@
 """The table of a report of texts: settings × metrics, each number with its 95 % interval and n.
 
 Held-out text and AR models come first, then the policies; best and second best of these are marked
-where a metric has a direction, at the digits a reader sees. A number whose record has no standard
-error says so with a dash.
+where a metric has a direction and no number is only a bound, at the digits a reader sees. A number
+whose record has no standard error says so with a dash.
 """
 
 from collections import Counter
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from maskwalk.report.study import Estimate, finite
 from maskwalk.report.tables import all_numbers, as_csv, as_markdown, tabular, tex
-from maskwalk.report.texts import CALLS, Metric, TextStudy, half_width
+from maskwalk.report.texts import CALLS, Metric, TextStudy, at_most, half_width
 
 NONE = "–"
 
@@ -31,8 +31,10 @@ class TextCell:
 
     @property
     def number(self) -> str:
-        """ "0.932", or a dash where there is nothing."""
-        return NONE if self.held is None else shown(self.metric, self.held.value)
+        """ "0.932", "≤ 1.616", or a dash where there is nothing."""
+        if self.held is None:
+            return NONE
+        return "≤ " * at_most(self.held) + shown(self.metric, self.held.value)
 
     @property
     def error(self) -> str:
@@ -125,6 +127,7 @@ def _column(
     seen = [None if e is None or s in apart else round(e.value, metric.digits) for s, e in held]
     order = sorted({v for v in seen if v is not None}, reverse=metric.better > 0)
     compared = metric.better and metric is not CALLS and len(order) > 1
+    compared = compared and not any(e and at_most(e) for _, e in held)
     places = dict(zip(order, ("best", "second"))) if compared else {}
     cells = [
         TextCell(metric, e, "" if v is None else places.get(v, ""), e.n if e.n != usual else None)

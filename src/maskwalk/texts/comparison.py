@@ -4,7 +4,9 @@ truncated draw changes.
 Differences come with 95 % intervals. Texts of two policies are treated as independent (they share
 random numbers, and MAUVE its references), so standard errors add in squares. Replay forces the same
 passages through every policy, so there the passages are compared one by one, which takes out how
-hard each of them is (where records have them); the replay of a policy that throws dice is a bound.
+hard each of them is (where records have them). The replay of a policy that throws dice is an upper
+bound: its bits may be fewer. So a lead of the policy with the bound counts, and a lead over it does
+not; of two bounds nothing is known.
 """
 
 from dataclasses import dataclass
@@ -42,12 +44,14 @@ class Difference:
     value: float
     half: float | None  # of the 95 % interval
     paired: bool = False
-    bound: bool = False  # of one of the two there is only a bound, so the sign is not known
+    bound: str = ""  # which of the two is only an upper bound: first, second, both
 
     @property
     def clear(self) -> bool:
-        """Whether the interval leaves zero out."""
-        return self.half is not None and abs(self.value) > self.half and not self.bound
+        """Whether the interval leaves zero out, whatever a bound hides."""
+        if self.half is None or abs(self.value) <= self.half or self.bound == "both":
+            return False
+        return self.bound != ("first" if self.value > 0 else "second")
 
 
 @dataclass(frozen=True)
@@ -82,11 +86,16 @@ def differences(one: Record, other: Record) -> list[Difference]:
             pair = _paired(a, b)
             errors = [x["se"] for x in (a, b)] if pair is None else [pair]
             half = None if None in errors else Z * float(np.hypot.reduce(errors))
-            # A record that does not say so may be of a policy that throws dice.
-            bound = metric == "replay_bpb" and any(x.get("bound", True) for x in (a, b))
+            bound = _bounded(a, b) if metric == "replay_bpb" else ""
             value = a["value"] - b["value"]
             found.append(Difference(metric, value, half, pair is not None, bound))
     return found
+
+
+def _bounded(a: Record, b: Record) -> str:
+    """Which are bounds; a record that does not say may be of a policy that throws dice."""
+    names = {(True, True): "both", (True, False): "first", (False, True): "second"}
+    return names.get((a.get("bound", True), b.get("bound", True)), "")
 
 
 def _paired(a: Record, b: Record) -> float | None:

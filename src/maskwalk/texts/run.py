@@ -9,7 +9,6 @@ comes afterwards (`judging`), possibly on another machine, and reads what is kep
     DIR/samples/tokenizer.json            what turns tokens into text
 """
 
-import math
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
@@ -19,18 +18,17 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float64, Int
+from jaxtyping import Int
 from torch import Tensor
 
 from maskwalk import __version__, shipped
-from maskwalk.canvas import Sampler
 from maskwalk.decoding import decode
 from maskwalk.denoisers.pretrained import write
 from maskwalk.draws import Draw, Streams
 from maskwalk.errors import MaskwalkError
 from maskwalk.language.own import TOKENIZER, ZOO, OwnModel, load_own, token_bytes
 from maskwalk.records import Record, RecordFile, read_records
-from maskwalk.replay import check_replayable, replay
+from maskwalk.replay import check_replayable
 from maskwalk.samplers import SAMPLERS
 from maskwalk.texts.experiment import HELD_OUT, SCHEMA, Setting, TextExperiment, draw_of
 from maskwalk.texts.fitting import total_nats
@@ -41,6 +39,7 @@ from maskwalk.texts.measures import (
     repetition,
     token_entropy,
 )
+from maskwalk.texts.paths import along_paths
 
 SAMPLES, REFERENCES = "samples", "references.npy"
 SHOWN = 3  # texts a record carries
@@ -191,37 +190,18 @@ class TextRun:
         except MaskwalkError:
             return {}
         passages = self.held_out[e.references :][: e.replayed]
-        paths, random = self._paths(sampler, model, passages, 1, 0)
-        if random and e.paths > 1:
-            others, _ = self._paths(sampler, model, passages, e.paths - 1, 1)
-            paths = torch.cat([paths, others])
-        # q(x) is the mean of q_ω(x) over the dice ω; the mean over some of them is, in its
-        # logarithm and on average, less: more bits than the policy gives, the fewer the more.
-        every = math.log(len(paths)) - torch.logsumexp(-paths, 0)
+        found = along_paths(sampler, model, passages, e.paths, seed=e.seed, batch=self._batch)
         sizes = token_bytes(model.tokenizer)[passages].sum(1)
+        nats = found.over()
         more = {
-            "bound": random,
-            "paths": len(paths),
-            "one_path": bits_per_byte(paths.mean(0), sizes)["value"],
+            "bound": found.random,
+            "paths": len(found.nats),
+            "one_path": bits_per_byte(found.over(1), sizes)["value"],
             # The same passages for every policy: with each one's nats, policies compare in pairs.
-            "nats": [round(x, 3) for x in every.tolist()],
+            "nats": [round(x, 3) for x in nats.tolist()],
             "bytes": sizes.tolist(),
         }
-        return {"replay_bpb": {**bits_per_byte(every, sizes), **more}}
-
-    def _paths(
-        self, sampler: Sampler, model: OwnModel, passages: Tensor, count: int, first: int
-    ) -> tuple[Float64[Tensor, "count passages"], bool]:
-        """-log q_ω of every passage along `count` paths from the `first` on; is there an ω?"""
-        every = passages.repeat(count, 1)
-        ids = first * len(passages) + torch.arange(len(every))
-        nats, random = [], False
-        for rows, some in zip(every.split(self._batch), ids.split(self._batch)):
-            streams = Streams(self.experiment.seed, some.to(self.device))
-            found = replay(sampler, model.denoiser, rows.to(self.device), streams=streams)
-            nats.append(-found.log_prob.sum(1).cpu())
-            random |= found.random
-        return torch.cat(nats).view(count, -1), random
+        return {"replay_bpb": {**bits_per_byte(nats, sizes), **more}}
 
     def _keep(self, setting: Setting, tokens: Tensor) -> None:
         """What the judge will need: the texts, references and a tokenizer to write them with."""

@@ -9,6 +9,7 @@ copy that is differentiated.
 Gradients of several processes are summed before clipping, so every process makes the same update.
 """
 
+import warnings
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -115,6 +116,8 @@ class Stepper:
         self._objective: Any = self.objective
         self._update: Any = update
         if on_cuda if compiled is None else compiled:
+            # The only float32 products are the conditioning's, which are tiny.
+            warnings.filterwarnings("ignore", "TensorFloat32 tensor cores", UserWarning)
             self._objective = torch.compile(self.objective, fullgraph=True, dynamic=False)
             self._update = torch.compile(update, fullgraph=True, dynamic=False)
         self._graph: torch.cuda.CUDAGraph | None = None
