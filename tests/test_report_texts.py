@@ -512,3 +512,25 @@ def test_the_command_knows_texts_from_walks(cli: Any, tmp_path: Path):
     assert not (both / "report.html").exists()
     code, _, err = cli("report", str(texts), "--fronts")
     assert code == 2 and "of texts" in err
+
+
+def test_bounds_are_marked_and_nobody_is_best_by_them() -> None:
+    records = small(presets=1)
+    (table,) = text_tables(arrange_texts(records))
+    column = [m.key for m in table.metrics].index("replay_bpb")
+    assert {row.cells[column].mark for row in table.rows} == {"", "best", "second"}
+    for record in records:
+        if record["sampler"].startswith("random"):
+            record["metrics"]["replay_bpb"] |= {"bound": True, "nats": [1.0, 2.0]}
+    study = arrange_texts(records)
+    (table,) = text_tables(study)
+    cells = {row.label: row.cells[column] for row in table.rows}
+    assert not any(cell.mark for cell in cells.values())
+    assert {name for name, cell in cells.items() if cell.text.startswith("≤ ")} == {"random ×8"}
+    assert "≤ " in texts_markdown(table) and "≤ " not in texts_csv(table, study)
+    console = Console(width=80, file=io.StringIO())
+    console.print(text_table(records))
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "≤ an upper bound" in shown and f"≤{cells['random ×8'].value:.3f}" in shown
+    told = " ".join(finding.text for finding in text_findings(study, 0))
+    assert "≤" not in told  # held-out text and AR have no bounds

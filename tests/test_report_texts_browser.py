@@ -68,6 +68,18 @@ def test_fronts_only_where_there_is_a_direction_and_held_out_text_everywhere(ope
         assert figure.locator(".mark-line").count() == (held is not None)
         if held:
             assert f"held-out text {held['value']:.3f}" in labels
+    bounded = [r for r in records if r["sampler"].startswith("random")]
+    for record in bounded:
+        if "replay_bpb" in record["metrics"]:
+            record["metrics"]["replay_bpb"]["bound"] = True
+    again = open_page(records)
+    figure = again.locator(".panel[data-metric='replay_bpb']")
+    assert figure.locator(".front").count() == 0  # a bound may or may not be beaten
+    assert "AR" in figure.locator("text.label").all_text_contents()
+    spoken = again.locator("[data-metric='replay_bpb'] .point[aria-label*='replay']")
+    said = spoken.evaluate_all("(marks) => marks.map((mark) => mark.getAttribute('aria-label'))")
+    told = [words for words in said if "replay bits/byte ≤ " in words]
+    assert len(told) == 4 and all(words.startswith("random") for words in told)
     # The level line is where a point of that value would be: between AR's and the others'.
     script = """(metric) => {
         const figure = document.querySelector(`.panel[data-metric="${metric}"]`);

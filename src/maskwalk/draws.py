@@ -79,6 +79,9 @@ class Streams:
         """The streams of some of the rows (an index or a boolean mask)."""
         return Streams(self.seed, self.ids[rows])
 
+    def _asking(self) -> None:
+        """Somebody asks for numbers; `replay` listens here."""
+
     def _words(
         self, rows: Tensor, positions: Tensor, purpose: int, round: int, block: Tensor | int
     ) -> list[Tensor]:
@@ -90,6 +93,7 @@ class Streams:
 
     def uniform(self, purpose: Purpose, round: int, length: int) -> Float64[Tensor, "batch length"]:
         """One uniform for every position of every sequence."""
+        self._asking()
         if self.ids.is_cuda:
             from maskwalk.kernels.streams import uniform
 
@@ -103,6 +107,7 @@ class Streams:
         self, purpose: Purpose, round: int, rows: Int[Tensor, " n"], positions: Int[Tensor, " n"]
     ) -> Float64[Tensor, " n"]:
         """The same numbers as `uniform`, only at the places named."""
+        self._asking()
         if self.ids.is_cuda:
             from maskwalk.kernels.streams import uniform
 
@@ -119,6 +124,7 @@ class Streams:
         width: int,
     ) -> Float[Tensor, "n width"]:
         """`width` float32 uniforms (24 bits) at every place named, one per token."""
+        self._asking()
         blocks = torch.arange(-(-width // 4), device=self.ids.device)
         words = self._words(rows[:, None], positions[:, None], purpose, round, blocks[None, :])
         lanes = torch.stack([w >> 8 for w in words], dim=-1).flatten(1)[:, :width]

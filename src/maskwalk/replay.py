@@ -31,7 +31,7 @@ from torch import Tensor
 from maskwalk.canvas import Sampler, UnmaskingPolicy
 from maskwalk.decoding import decode
 from maskwalk.denoisers.protocol import Denoiser
-from maskwalk.draws import Draw, Purpose, Streams
+from maskwalk.draws import Draw, Streams
 from maskwalk.errors import MaskwalkError
 from maskwalk.oracles import Oracle, oracle_for
 from maskwalk.samplers.bisection import Bisection
@@ -80,29 +80,8 @@ class Watched(Streams):
         """The streams of some of the rows; they tell the same list."""
         return Watched(super().select(rows), self.asked)
 
-    def uniform(self, purpose: Purpose, round: int, length: int) -> Float64[Tensor, "batch length"]:
-        """As without a watch."""
+    def _asking(self) -> None:
         self.asked.append(True)
-        return super().uniform(purpose, round, length)
-
-    def uniform_at(
-        self, purpose: Purpose, round: int, rows: Int[Tensor, " n"], positions: Int[Tensor, " n"]
-    ) -> Float64[Tensor, " n"]:
-        """As without a watch."""
-        self.asked.append(True)
-        return super().uniform_at(purpose, round, rows, positions)
-
-    def single_at(
-        self,
-        purpose: Purpose,
-        round: int,
-        rows: Int[Tensor, " n"],
-        positions: Int[Tensor, " n"],
-        width: int,
-    ) -> Float[Tensor, "n width"]:
-        """As without a watch."""
-        self.asked.append(True)
-        return super().single_at(purpose, round, rows, positions, width)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -294,7 +294,7 @@ def replay(
     paths: Annotated[int, typer.Option(help="Throws of a policy's dice, for every passage.")] = 8,
     count: Annotated[int, typer.Option(help="Held-out passages.")] = 32,
     skip: Annotated[int, typer.Option(help="Passages to leave out before them.")] = 0,
-    length: Annotated[int | None, typer.Option(help="Tokens of each [all].")] = None,
+    length: Annotated[int | None, typer.Option(help="Tokens of each \\[all].")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the dice.")] = 0,
     device: common.Device = "cpu",
     as_json: common.AsJson = False,

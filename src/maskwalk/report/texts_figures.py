@@ -22,7 +22,7 @@ from maskwalk.report.drawing import (
 )
 from maskwalk.report.layout import Box, dodge, pareto_front
 from maskwalk.report.study import Estimate
-from maskwalk.report.texts import INTERVAL, Metric, TextStudy
+from maskwalk.report.texts import INTERVAL, Metric, TextStudy, at_most
 from maskwalk.report.texts_tables import text_tables
 
 NAMES = 7  # of families in a line of the legend below three panels
@@ -61,7 +61,7 @@ def _marks(study: TextStudy, mode: int, metric: Metric) -> list[Mark]:
 def _draw(
     axis: Axes, study: TextStudy, metric: Metric, points: list[Mark], mark: Estimate | None
 ) -> None:
-    low, high = max(min(x for x, *_ in points), 1) * 0.6, max(x for x, *_ in points) * 1.3
+    low, high = max(min(x for x, *_ in points), 1) * 0.6, max(x for x, *_ in points) * 1.6
     ends = [e.value + side * INTERVAL * (e.se or 0) for _, e, _ in points for side in (-1, 1)]
     ends += [mark.value] if mark else []
     room = 0.12 * (max(ends) - min(ends)) or 0.1
@@ -73,7 +73,8 @@ def _draw(
     across, up = 72 * WIDE / log(high / low), 72 * HIGH / (top - bottom)  # points of paper a unit
     paper = [(across * log(max(x, 1) / low), up * (e.value - bottom)) for x, e, _ in points]
     sign = metric.better or 1
-    front = pareto_front([(x, e.value) for x, e, _ in points], sign) if metric.better else []
+    ranked = metric.better and not any(at_most(e) for _, e, _ in points)
+    front = pareto_front([(x, e.value) for x, e, _ in points], sign) if ranked else []
     shifted = dodge(paper, front, 5.0, 2)
     taken: list[Box] = [(x - 3, y - 3, x + 3, y + 3) for x, (_, y) in zip(shifted, paper)]
     draw_marks(axis, study.families, points, [low * exp(x / across) for x in shifted], INTERVAL)

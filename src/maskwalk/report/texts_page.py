@@ -9,7 +9,7 @@ from typing import Any
 
 from maskwalk.report.page import about_records, embedded, legend, pasted, render
 from maskwalk.report.study import Record, estimate
-from maskwalk.report.texts import CALLS, METRICS, TextStudy, half_width, side_by_side
+from maskwalk.report.texts import CALLS, METRICS, TextStudy, at_most, half_width, side_by_side
 from maskwalk.report.texts_summary import (
     best_policies,
     draws_compared,
@@ -77,6 +77,7 @@ def _cell(record: Record) -> dict[str, Any]:
         held = estimate(record, metric.key)
         if held:
             shown[metric.key] = {"v": held.value, "half": half_width(held), "n": held.n}
+            shown[metric.key] |= {"most": True} if at_most(held) else {}
     texts = record.get("texts")
     shown["texts"] = [str(text) for text in texts] if isinstance(texts, list) else []
     return shown

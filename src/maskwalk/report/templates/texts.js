@@ -2,9 +2,9 @@
 const metricOf = Object.fromEntries(data.metrics.map((m) => [m.key, m]));
 const heldOut = (mode) => data.held.find((c) => c.m === mode);
 const number = ({ key, digits }, v) => (key === "calls" ? brief(v) : fixed(v, digits));
-function estimated(metric, { v, half, n }) {
+function estimated(metric, { v, half, n, most }) {
   const error = metric.key === "calls" && half === 0 ? "" : ` ± ${half == null ? "–" : fixed(half, metric.digits)}`;
-  return `${number(metric, v)}${error}${n == null ? "" : ` (n = ${n.toLocaleString("en")})`}`;
+  return `${most ? "≤ " : ""}${number(metric, v)}${error}${n == null ? "" : ` (n = ${n.toLocaleString("en")})`}`;
 }
 const tell = (cell) => data.metrics.filter((m) => cell[m.key]).map((m) => `${m.name} ${estimated(m, cell[m.key])}`).join("\n");
 
@@ -23,7 +23,7 @@ function scales(metric, frame) {
   const zoom = state.zoom.get(`${metric}0`);
   const [[a, b], [c, d]] = zoom || [high - low < 1e-6 ? [low - 1, high + 1] : [low, high], [least - pad, most + pad]];
   const room = zoom ? 0 : 1;
-  const [left, right] = [frame[0] + 34 * room, frame[2] - 20 * room];
+  const [left, right] = [frame[0] + 34 * room, frame[2] - 34 * room];
   const [up, down] = [frame[1] + 7 * room, frame[3] - 7 * room];
   const x = (v) => left + ((along(v) - a) / (b - a)) * (right - left);
   const y = (v) => down - ((v - c) / (d - c)) * (down - up);
@@ -66,7 +66,8 @@ function drawPlot(figure) {
     const d = `M${mates.map((c) => `${x(c.calls.v)},${y(value(c))}`).join("L")}`;
     inside.append(svg("path", { class: `family-line fam${familyOf(mates[0])}`, d, "data-s": mates.map((c) => c.s).join(" ") }));
   }
-  const front = metric.better ? paretoFront(cells, value, metric.better) : [];
+  const bounded = cells.some((c) => c[key].most);  // a bound may be beaten or not: nobody knows
+  const front = metric.better && !bounded ? paretoFront(cells, value, metric.better) : [];
   const corners = front.map(({ cell }) => [x(cell.calls.v), y(value(cell))]);
   const path = corners.map(([px, py], i) => (i ? `H${px}V${py}` : `M${px},${py}`)).join("");
   if (front.length) inside.append(svg("path", { class: "front", d: `${path}H${frame[2]}` }));
