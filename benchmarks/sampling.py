@@ -10,7 +10,7 @@ of the network is measured in the same run, by calling it on the same canvases.
 
 With --text a network of 24 million parameters over 8,192 tokens, 16 tokens a round. Its answers are
 a table of up to 8.6 GB, so what is done with logits after the last map counts: `plain` adds the
-bias, copies, forbids, normalises and checks one after the other, in the same run.
+bias, copies, normalises and checks one after the other, in the same run.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from maskwalk.denoisers.ddit import hidden_states, output_map
 from maskwalk.denoisers.network import NetworkDenoiser
 from maskwalk.denoisers.pretrained import load_pretrained
 from maskwalk.denoisers.protocol import masked_positions
-from maskwalk.denoisers.weights import DDiTConfig, Weights, layout
+from maskwalk.denoisers.weights import DDiTConfig, layout
 from maskwalk.draws import Streams
 from maskwalk.language.answers import few_at_a_time
 from maskwalk.language.mdlm import MDLM
@@ -80,7 +80,8 @@ class Plain(MDLM):
             )[0]
             states.append(hidden[: at[group].numel()][at[group].flatten()])
         answer = torch.empty((int(at.sum()), self.vocab_size), device=tokens.device)
-        last, bias = (x[0] for x in logits_map(self.config, self.weights))
+        last = output_map(self.config, self.weights)[0]
+        bias = self.weights["output_layer.linear.bias"][0].float()
         for part, some in zip(answer.split(4096), torch.cat(states).split(4096)):
             if last.dtype == torch.float32:
                 part.copy_(torch.addmm(bias, some, last.t())[:, : self.vocab_size])
@@ -91,11 +92,6 @@ class Plain(MDLM):
             part.copy_(torch.log_softmax(part, -1))
             assert not bool(part.amax(1).isnan().any())
         return answer
-
-
-def logits_map(config: DDiTConfig, weights: Weights) -> tuple[Tensor, Tensor]:
-    """The last map with all its rows, and its bias."""
-    return output_map(config, weights), weights["output_layer.linear.bias"].float()
 
 
 def texts(args: argparse.Namespace) -> None:
@@ -128,6 +124,8 @@ def main() -> None:
     parser.add_argument("--model", default="", help="a directory or zoo name; default: random")
     parser.add_argument("--text", action="store_true", help="texts, over 8,192 tokens")
     args = parser.parse_args()
+    if args.text and args.model:
+        parser.error("--text has a network of its own; leave --model out")
     if args.text:
         texts(args)
         return

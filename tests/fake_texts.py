@@ -76,7 +76,7 @@ def record(
         metrics["tokens_per_call"] = metric(256 / calls, 0.0, 1024)
         if preset == "exact" and not sampler.startswith(("ancestral", "threshold")):
             replay = 1.6 + 0.6 * loss * (not sampler.startswith("left")) + noise(0.004)
-            metrics["replay_bpb"] = metric(replay, 0.007, 512)
+            metrics["replay_bpb"] = metric(replay, 0.007, 512) | {"bound": False, "paths": 1}
     if judged:
         mauve = 0.96 if held else max(0.96 * math.exp(-1.4 * loss) + 0.2 * sharp * loss, 0.01)
         metrics["mauve"] = metric(min(mauve + noise(0.01), 0.99), 0.012, 256)

@@ -16,6 +16,7 @@ from maskwalk.denoisers.weights import DDiTConfig, layout
 from maskwalk.draws import Streams
 from maskwalk.errors import MaskwalkError
 from maskwalk.language import MDLM, Causal, Masked, StopAt
+from maskwalk.language.answers import LogMarginals
 from maskwalk.replay import replay
 from maskwalk.samplers import SAMPLERS
 from maskwalk.specs import Spec
@@ -357,3 +358,50 @@ def test_stopping_saves_calls_and_changes_nothing_before_the_end() -> None:
 def test_mistakes_are_sentences(make: Callable[[], Any], says: str) -> None:
     with pytest.raises(MaskwalkError, match=says):
         make()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("never", [(), (1, 6)])
+def test_logits_become_marginals_on_their_way_into_the_table(
+    dtype: torch.dtype, never: tuple[int, ...]
+) -> None:
+    """Whatever stands in columns beyond the vocabulary, or at tokens that are never drawn."""
+    generator = torch.Generator().manual_seed(0)
+    logits, bias = (torch.randn(9, 10, generator=generator), torch.randn(7, generator=generator))
+    logits = logits.to(dtype)
+    want = logits[:, :7].float() + bias
+    want[:, list(never)] = -torch.inf
+    want = want.log_softmax(-1)
+    logits[:, 8] = torch.nan
+    for token in never:
+        logits[2, token], logits[3, token] = torch.nan, torch.inf
+    table = LogMarginals(9, 7, never, bias, torch.device("cpu"))
+    table.append(logits[:4])
+    table.put(torch.tensor([8, 5]), logits[[8, 5]])
+    with pytest.raises(AssertionError):
+        table.whole()  # not all of it is there
+    table.put(torch.tensor([4, 6, 7]), logits[[4, 6, 7]])
+    torch.testing.assert_close(table.whole(), want)
+    assert table.whole().dtype == torch.float32
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
+def test_logits_that_are_no_numbers_are_refused(bad: float) -> None:
+    table = LogMarginals(3, 5, (4,), None, torch.device("cpu"))
+    logits = torch.zeros(3, 5)
+    logits[1, slice(None) if bad < 0 else 2] = bad
+    table.append(logits)
+    with pytest.raises(MaskwalkError, match="not finite"):
+        table.whole()
+
+
+def test_a_causal_model_with_more_rows_than_a_slice_of_places(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("maskwalk.language.answers.PLACES", 2)
+    model = network("GPT2LMHeadModel", 3.0)
+    tokens = torch.tensor([[0, 1, 3], [2, 3, 3], [1, 1, 3], [0, 3, 3], [2, 2, 3]])
+    at = (tokens == 3) & ((tokens == 3).cumsum(1) == 1)
+    many, one = (Causal(model, rows=rows, begin=0)(tokens, at) for rows in (5, 1))
+    torch.testing.assert_close(many, one)
+    assert float(many.exp().std(0).max()) > 1e-3  # the texts matter

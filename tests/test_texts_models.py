@@ -346,6 +346,17 @@ def test_a_packed_model_answers_as_its_directory_does(
     np.testing.assert_allclose(total_nats(packed, some), total_nats(mine, some), rtol=0.01)
 
 
+def test_a_zoo_carries_the_first_of_many_passages(
+    books: TinyBooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("maskwalk.texts.packing.PASSAGES", 7)
+    pack(books.models / "ar", "few", "tiny", tmp_path)
+    monkeypatch.setenv("MASKWALK_ZOO", str(tmp_path))
+    mine, packed = load_own(books.models / "ar").held_out, load_own("zoo:few").held_out
+    assert mine is not None and packed is not None and len(mine) > 7
+    assert torch.equal(packed, mine[:7])
+
+
 def test_packing_again_replaces_the_model_of_that_name(
     books: TinyBooks, zoo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

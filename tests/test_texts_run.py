@@ -426,8 +426,11 @@ def test_models_that_do_not_fit(books: TinyBooks, tmp_path: Path) -> None:
         ({"causal": mdm}, "mdm is not the autoregressive model it should be"),
         ({"masked": "zoo:books_mdm"}, "different tokenizers"),
         ({"causal": str(tmp_path / "none")}, "none is no model of text"),
-        ({"references": 107}, "107 held-out passages of 16 tokens: too few for 107 references"),
-        ({"length": 17}, "of 16 tokens: too few for 30 references and others of 17 tokens"),
+        (
+            {"references": 107},
+            "107 held-out passages of 16 tokens: too few for 107 references and 20 more",
+        ),
+        ({"length": 17}, "of 16 tokens: too few for 30 references and 20 more of 17 tokens"),
         ({"causal": None}, r"There is no model for left_to_right\(\)"),
     ):
         with pytest.raises(MaskwalkError, match=says):
@@ -662,6 +665,8 @@ def test_replay_on_the_command_line(cli: Cli, books: TinyBooks) -> None:
     assert rows[0]["value"] == pytest.approx(bits) and rows[0]["n"] == 6
     code, out, _ = cli(*words, *asked)
     assert code == 0 and "≤" in out and "6 passages of 8 tokens" in out
+    code, out, _ = cli(*words, "--sampler", "random(block=3)", "--paths", "3", "--json")
+    assert [row["paths"] for row in json.loads(out)] == [1, 2, 3]  # what was asked for, too
     code, out, _ = cli(*words[:-4], "--count", "1", "--length", "4", "--paths", "1")
     assert code == 0 and out.count("± –") == 4  # one passage has no interval
 
@@ -688,6 +693,7 @@ def test_mistakes_on_the_command_line(cli: Cli, judge: Judge, tmp_path: Path) ->
         (("text", "replay", data), "is no model of text"),
         (("text", "replay", "--count", "1000", "--skip", "25"), "has 1024 held-out passages"),
         (("text", "replay", "--length", "257"), "--length is 1 to 256"),
+        (("text", "replay", "--length", "0"), "--length is 1 to 256"),
         (("text", "replay", "--paths", "0"), "paths must be a whole number at least 1"),
         (("text", "replay", "--sampler", "p2(steps=3)"), "cannot be replayed"),
         (("text", "replay", "zoo:books_ar", "--length", "4"), "only knows the next token"),

@@ -119,15 +119,16 @@ class Forced(Draw):
         batch = order[torch.searchsorted(self.ids[order], streams.ids)]
         where = (batch[rows], positions)
         tokens = self.walks[where]
-        shaped = self.shape(log_probs).to(torch.float64)
+        shaped = self.shape(log_probs)
         self.round[where] = round
-        self.log_prob[where] = shaped.gather(1, tokens[:, None])[:, 0]
+        self.log_prob[where] = shaped.gather(1, tokens[:, None])[:, 0].to(torch.float64)
         if self.oracle is not None:
             at = torch.zeros_like(self.walks[batch], dtype=torch.bool)
             at[rows, positions] = True
             truth = log_probs if self.own else self.oracle(self.canvas[batch], at)
             chain = self._chain(self.oracle, truth, self.canvas[batch], at, self.walks[batch])
-            self._note(where, tokens, shaped[:, : truth.shape[1]], truth, chain)
+            shaped = shaped[:, : truth.shape[1]].to(torch.float64)
+            self._note(where, tokens, shaped, truth, chain)
             self.canvas[where] = tokens
         return tokens
 

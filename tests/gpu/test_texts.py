@@ -8,7 +8,7 @@ from maskwalk.decoding import decode
 from maskwalk.denoisers.weights import DDiTConfig, layout
 from maskwalk.draws import Streams
 from maskwalk.errors import MaskwalkError
-from maskwalk.language.answers import Answer
+from maskwalk.language.answers import LogMarginals
 from maskwalk.language.mdlm import MDLM
 from maskwalk.language.own import NextToken
 from maskwalk.replay import replay
@@ -45,10 +45,11 @@ def canvas(model: MDLM, count: int = 10) -> tuple[Tensor, Tensor]:
 def test_logits_on_their_way_into_the_table(vocab: int, dtype: torch.dtype) -> None:
     generator = torch.Generator().manual_seed(0)
     logits = (4 * torch.randn(70, vocab + 3, generator=generator)).to(dtype)
+    logits[3, 1], logits[4, vocab - 1] = torch.nan, torch.inf  # of tokens that are never drawn
     bias = torch.randn(vocab, generator=generator)
     found = []
     for device in ("cpu", "cuda"):
-        answer = Answer(90, vocab, (1, vocab - 1), bias.to(device), torch.device(device))
+        answer = LogMarginals(90, vocab, (1, vocab - 1), bias.to(device), torch.device(device))
         answer.append(logits[:50].to(device))
         answer.append(logits[50:].to(device))
         answer.put(torch.arange(89, 69, -1, device=device), logits[:20].to(device))
@@ -61,7 +62,7 @@ def test_logits_on_their_way_into_the_table(vocab: int, dtype: torch.dtype) -> N
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
 def test_logits_that_are_no_numbers(bad: float) -> None:
-    answer = Answer(9, 100, (3,), None, torch.device("cuda"))
+    answer = LogMarginals(9, 100, (3,), None, torch.device("cuda"))
     logits = torch.zeros(9, 100, device="cuda")
     logits[4, slice(None) if bad < 0 else 70] = bad
     answer.append(logits)

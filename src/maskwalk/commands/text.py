@@ -19,6 +19,7 @@ TRIED = (
     "bisection(order=4)",
     "guided_bisection(order=4, score='entropy')",
 )
+BOUNDS = {"": "", "first": ", first ≤", "second": ", second ≤", "both": ", both ≤"}
 text = typer.Typer(
     name="text",
     help="Train models of text on books, and let a judge read what they write.",
@@ -216,7 +217,7 @@ def compare(
     """Two policies of a run, metric by metric; or what predicts what, and what truncation does.
 
     Differences have 95 % intervals; * marks those that leave zero out. The replay of a policy that
-    throws dice is an upper bound: it may be ahead by it, but none is said to be ahead of it.
+    throws dice is an upper bound (≤): it may be ahead by it, but none is said to be ahead of it.
 
     Example: maskwalk text compare results/language 'bisection(order=8)' 'random(block=6)'
 
@@ -279,14 +280,14 @@ def _brief(row: Any) -> str:
 
 def _shown(row: Any) -> str:
     half = "–" if row.half is None else f"{row.half:.3f}"
-    said = " paired" * row.paired + (f" {row.bound} ≤" if row.bound else "")
+    said = " paired" * row.paired + BOUNDS[row.bound]
     return f"{row.value:+.3f} ± {half}{'*' if row.clear else ' '}{said}"
 
 
 @text.command()
 def replay(
     model: Annotated[
-        str, typer.Argument(help="A masked model of ours: zoo:NAME, or what `text train` wrote.")
+        str, typer.Argument(help="A model of ours: zoo:NAME, or what `text train` wrote.")
     ] = "zoo:books_mdm",
     sampler: Annotated[
         list[str] | None, typer.Option(help="A policy that chooses before it draws; repeatable.")
@@ -307,13 +308,14 @@ def replay(
     Example: maskwalk text replay --sampler 'bisection(order=4)' --sampler 'random(block=10)'
     """
     import json
+    from functools import partial
 
     from maskwalk.language.own import load_own, token_bytes
     from maskwalk.replay import check_replayable
     from maskwalk.samplers import SAMPLERS
     from maskwalk.texts.measures import bits_per_byte
     from maskwalk.texts.paths import along_paths
-    from maskwalk.texts.run import ACCELERATOR_BATCH, BATCH
+    from maskwalk.texts.run import batch_on
 
     rules = {SAMPLERS.canonical(spec): SAMPLERS.build(spec) for spec in sampler or TRIED}
     for rule in rules.values():
@@ -325,7 +327,8 @@ def replay(
         raise MaskwalkError(
             f"{model} has {most} held-out passages: --count is 1 to that, less what --skip says."
         )
-    if not 1 <= (length or whole_length) <= whole_length:
+    length = whole_length if length is None else length
+    if not 1 <= length <= whole_length:
         raise MaskwalkError(f"--length is 1 to {whole_length}, the length of its passages.")
     passages = found.held_out[skip : skip + count, :length]
     sizes = token_bytes(found.tokenizer)[passages].sum(1)
@@ -333,18 +336,19 @@ def replay(
     rows = []
     with progress() as shown:
         for spec, rule in rules.items():
-            bar = shown.add_task(spec, total=None)
+            bar = shown.add_task(spec, total=count * paths)
             done = along_paths(
                 rule,
                 found,
                 passages,
                 paths,
                 seed=seed,
-                batch=BATCH if device == "cpu" else ACCELERATOR_BATCH,
-                told=lambda more, bar=bar: shown.advance(bar, more),  # type: ignore[misc]
+                batch=batch_on(device),
+                told=partial(shown.advance, bar),
             )
             shown.update(bar, total=done.nats.numel())
-            for k in (2**i for i in range(len(done.nats).bit_length())):
+            every = len(done.nats)
+            for k in sorted({*(2**i for i in range(every.bit_length())), every}):
                 bits = bits_per_byte(done.over(k), sizes)
                 row = {"sampler": spec, "calls": float(done.calls.mean()), "paths": k}
                 rows.append(row | {"bound": done.random} | bits)

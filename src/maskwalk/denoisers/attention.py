@@ -5,8 +5,8 @@ angle t·10000^(-2j/width) [Su et al., 2021], so scores depend on distances only
 
 Everywhere: PyTorch's scaled dot product. On an accelerator, walks of at most 64 tokens go through
 one small fused kernel instead (`kernels.attention`), which reads queries, keys and values once:
-library kernels are built for long sequences and spend most of a 24-token tile on padding. Longer
-ones, where no gradient is wanted, are turned in place (`kernels.turn`).
+library kernels are built for long sequences and spend most of a 24-token tile on padding. All else,
+where no gradient is wanted, is turned in place (`kernels.turn`).
 """
 
 import torch

@@ -10,27 +10,30 @@ WIDTH = 4096  # tokens at a time
 
 
 @triton.jit
+def _shifted(logits, shift, column, VOCAB):
+    """Logits plus their shift; what must never be drawn is -inf, whatever its logit is."""
+    inside = column < VOCAB
+    x = tl.load(logits + column, inside, 0.0).to(tl.float32)
+    s = tl.load(shift + column, inside, float("-inf"))
+    return tl.where(s == float("-inf"), s, x + s)
+
+
+@triton.jit
 def _normalise(logits, stride, shift, out, lost, VOCAB, WIDTH: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
+    logits += row * stride
     column = tl.arange(0, WIDTH)
     top = tl.full((WIDTH,), float("-inf"), tl.float32)
     for start in range(0, VOCAB, WIDTH):
-        inside = start + column < VOCAB
-        x = tl.load(logits + row * stride + start + column, inside, float("-inf")).to(tl.float32)
-        top = tl.maximum(top, x + tl.load(shift + start + column, inside, 0.0))
+        top = tl.maximum(top, _shifted(logits, shift, start + column, VOCAB))
     largest = tl.max(top, 0)
     total = tl.zeros((WIDTH,), tl.float32)
     for start in range(0, VOCAB, WIDTH):  # the row is still in the cache
-        inside = start + column < VOCAB
-        x = tl.load(logits + row * stride + start + column, inside, float("-inf")).to(tl.float32)
-        total += tl.exp(x + tl.load(shift + start + column, inside, 0.0) - largest)
-    every = tl.sum(total, 0)
-    nats = largest + tl.log(every)
+        total += tl.exp(_shifted(logits, shift, start + column, VOCAB) - largest)
+    nats = largest + tl.log(tl.sum(total, 0))
     for start in range(0, VOCAB, WIDTH):
-        inside = start + column < VOCAB
-        x = tl.load(logits + row * stride + start + column, inside, 0.0).to(tl.float32)
-        x = x + tl.load(shift + start + column, inside, 0.0) - nats
-        tl.store(out + row * VOCAB + start + column, x, inside)
+        x = _shifted(logits, shift, start + column, VOCAB) - nats
+        tl.store(out + row * VOCAB + start + column, x, start + column < VOCAB)
     if nats != nats:  # not a number: a logit was not finite, or no token is allowed
         tl.atomic_max(lost, 1)
 

@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""Rotary positions of queries and keys in place, for walks too long for `kernels.attention`."""
+"""Rotary positions of queries and keys in place, for what `kernels.attention` does not do."""
 
 import triton
 import triton.language as tl
@@ -27,6 +27,7 @@ def turn(
 ) -> None:
     """Turns queries and keys where they lie; in float32, and rounded back (no gradient)."""
     rows, length, threefold = qkv.shape
+    assert qkv.is_contiguous() and angles.is_contiguous() and angles.shape[1] == length
     half = threefold // (6 * heads)
     block = triton.next_power_of_2(2 * heads * half)
     _turn[(rows * length,)](qkv, angles, length, HEADS=heads, HALF=half, BLOCK=block)

@@ -23,7 +23,7 @@ PLACES = 64  # on a CPU; 64 × 50,258 logits are 13 MB
 ACCELERATOR_PLACES = 4096
 
 
-class Answer:
+class LogMarginals:
     """A table of log-marginals that is being filled with logits, from the first place on."""
 
     def __init__(
@@ -36,7 +36,7 @@ class Answer:
     ) -> None:
         self.table = torch.empty((places, vocab), dtype=torch.float32, device=device)
         self._shift = torch.zeros(vocab, device=device) if bias is None else bias.clone()
-        self._shift[list(never)] = -torch.inf
+        self._shift[list(never)] = -torch.inf  # tokens never drawn, whatever their logits are
         self._lost = torch.zeros((), dtype=torch.int32, device=device)
         self._done = 0
 
@@ -51,6 +51,15 @@ class Answer:
         part = self.table.new_empty((len(logits), self.table.shape[1]))
         self._normalise(logits, part)
         self.table[places] = part
+        self._done += len(logits)
+
+    def append_mapped(
+        self, states: Float[Tensor, "places width"], last_map: Callable[[Tensor], Tensor]
+    ) -> None:
+        """The next places, whose logits are a network's last map of `states`."""
+        for logits in mapped(states, last_map):
+            self.append(logits)
+            del logits  # before the next slice is made
 
     def _normalise(self, logits: Tensor, part: Tensor) -> None:
         if logits.is_cuda:
@@ -60,11 +69,13 @@ class Answer:
             return
         for some in slices(part):
             shifted = logits[some, : part.shape[1]] + self._shift
-            part[some] = torch.log_softmax(shifted.to(torch.float32), -1)
+            shifted = shifted.to(torch.float32).masked_fill_(self._shift == -torch.inf, -torch.inf)
+            part[some] = torch.log_softmax(shifted, -1)
             self._lost |= part[some].amax(1).isnan().any()
 
     def whole(self) -> Float32[Tensor, "places vocab"]:
-        """The table, if all of it is finite."""
+        """The table, if all of it was written and is finite."""
+        assert self._done == len(self.table)
         if bool(self._lost):  # asked once: an accelerator is not made to wait for every slice
             raise MaskwalkError(
                 "The model answers with numbers that are not finite; load it in float32, and check "
@@ -95,7 +106,10 @@ class TextDenoiser(ABC):
 
     @abstractmethod
     def fill(
-        self, answer: Answer, tokens: Int[Tensor, "batch length"], at: Bool[Tensor, "batch length"]
+        self,
+        answer: LogMarginals,
+        tokens: Int[Tensor, "batch length"],
+        at: Bool[Tensor, "batch length"],
     ) -> None:
         """Writes the logits of the places in `at`, packed, into `answer`."""
 
@@ -106,7 +120,7 @@ class TextDenoiser(ABC):
         """Normalised log-marginals at the positions named, packed, in float32."""
         at = masked_positions(tokens, self.mask_id, at)
         places = int(at.sum())
-        answer = Answer(places, self.vocab_size, self.never, self.bias, tokens.device)
+        answer = LogMarginals(places, self.vocab_size, self.never, self.bias, tokens.device)
         if places:
             self.fill(answer, tokens, at)
         return answer.whole()

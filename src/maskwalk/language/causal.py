@@ -18,7 +18,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor, nn
 
 from maskwalk.errors import MaskwalkError
-from maskwalk.language.answers import Answer, TextDenoiser, mapped
+from maskwalk.language.answers import LogMarginals, TextDenoiser, mapped
 from maskwalk.language.extra import need
 from maskwalk.language.masked import check_device, last_map, logits_of, states_before, width_of
 
@@ -68,7 +68,10 @@ class Causal(TextDenoiser):
         self._seen = {}
 
     def fill(
-        self, answer: Answer, tokens: Int[Tensor, "batch length"], at: Bool[Tensor, "batch length"]
+        self,
+        answer: LogMarginals,
+        tokens: Int[Tensor, "batch length"],
+        at: Bool[Tensor, "batch length"],
     ) -> None:
         """The next token's logits of every sequence that asks."""
         check_device(self.model, tokens)
@@ -87,9 +90,10 @@ class Causal(TextDenoiser):
                 out, past = self._read([texts[p] for p in padded], known, tokens.device)
                 index = torch.tensor(some, device=tokens.device)
                 out = out[: len(some)]
-                if self._map is not None:
-                    out = torch.cat(list(mapped(out, self._map)))
-                answer.put(index, out)
+                for logits in [out] if self._map is None else mapped(out, self._map):
+                    answer.put(index[: len(logits)], logits)
+                    index = index[len(logits) :]
+                    del logits  # before the next slice is made
                 kept |= {texts[p]: one for p, one in zip(some, past)}
         self._seen = kept
 

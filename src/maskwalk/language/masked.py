@@ -23,7 +23,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from maskwalk.errors import MaskwalkError
-from maskwalk.language.answers import Answer, TextDenoiser, few_at_a_time, mapped
+from maskwalk.language.answers import LogMarginals, TextDenoiser, few_at_a_time
 
 Model = Callable[..., Any]
 
@@ -53,7 +53,10 @@ class Masked(TextDenoiser):
         return f"Masked({name}, mask_id={self.mask_id}, shifted={self.shifted}, rows={self.rows})"
 
     def fill(
-        self, answer: Answer, tokens: Int[Tensor, "batch length"], at: Bool[Tensor, "batch length"]
+        self,
+        answer: LogMarginals,
+        tokens: Int[Tensor, "batch length"],
+        at: Bool[Tensor, "batch length"],
     ) -> None:
         """The last map at the places asked for, or whole answers where it cannot be taken off."""
         check_device(self.model, tokens)
@@ -67,8 +70,7 @@ class Masked(TextDenoiser):
                 logits = logits_of(self.model(given), given, self.vocab_size)
                 answer.append(logits[row, source])
         if self._map is not None:
-            for logits in mapped(torch.cat(states), self._map):
-                answer.append(logits)
+            answer.append_mapped(torch.cat(states), self._map)
 
 
 def logits_of(

@@ -25,7 +25,7 @@ from maskwalk.denoisers.ddit import hidden_states, modulations, output_map
 from maskwalk.denoisers.pretrained import PREFIX
 from maskwalk.denoisers.weights import DDiTConfig, layout
 from maskwalk.errors import MaskwalkError, one_of
-from maskwalk.language.answers import Answer, TextDenoiser, few_at_a_time, mapped
+from maskwalk.language.answers import LogMarginals, TextDenoiser, few_at_a_time
 
 FREQUENCIES = "rotary_emb.inv_freq"
 
@@ -66,14 +66,18 @@ class MDLM(TextDenoiser):
             self._modulation = modulations(config, self.weights)
             # Without bias, which the answer adds; columns by eights keep rows aligned for kernels.
             last = output_map(config, self.weights)[0, : self.vocab_size]
-            self._map = F.pad(last, (0, 0, 0, -len(last) % 8)).t()
+            extra = 0 if self.device.type == "cpu" else -len(last) % 8
+            self._map = (F.pad(last, (0, 0, 0, extra)) if extra else last).t()
             self.bias = self.weights["output_layer.linear.bias"][0, : self.vocab_size].float()
 
     def __repr__(self) -> str:
         return f"MDLM({self.config}, mask_id={self.mask_id}, rows={self.rows})"
 
     def fill(
-        self, answer: Answer, tokens: Int[Tensor, "batch length"], at: Bool[Tensor, "batch length"]
+        self,
+        answer: LogMarginals,
+        tokens: Int[Tensor, "batch length"],
+        at: Bool[Tensor, "batch length"],
     ) -> None:
         """Hidden states of all positions, then the output map at the places asked for."""
         if tokens.device.type != self.device.type:
@@ -88,8 +92,7 @@ class MDLM(TextDenoiser):
                 self.config, self.weights, given[None], angles, self._modulation
             )[0]
             states.append(hidden[: at[group].numel()][at[group].flatten()])
-        for logits in mapped(torch.cat(states), self._output):
-            answer.append(logits)
+        answer.append_mapped(torch.cat(states), self._output)
 
     def _output(self, hidden: Float[Tensor, "places hidden"]) -> Float32[Tensor, "places tokens"]:
         if self._map.dtype == torch.float32:

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from maskwalk.denoisers.pretrained import Pretrained, load_pretrained, zoo_directory, zoo_manifest
 from maskwalk.errors import MaskwalkError
-from maskwalk.language.answers import Answer
+from maskwalk.language.answers import LogMarginals
 from maskwalk.language.causal import only_next
 from maskwalk.language.extra import need, quiet
 from maskwalk.language.generation import LanguageModel
@@ -40,7 +40,10 @@ class NextToken(MDLM):
     causal = True
 
     def fill(
-        self, answer: Answer, tokens: Int[Tensor, "batch length"], at: Bool[Tensor, "batch length"]
+        self,
+        answer: LogMarginals,
+        tokens: Int[Tensor, "batch length"],
+        at: Bool[Tensor, "batch length"],
     ) -> None:
         """The next token's logits of every sequence that asks."""
         only_next(tokens, at, self.mask_id)

@@ -11,7 +11,7 @@ from rich.text import Text
 from maskwalk.report.study import Record, arrange
 from maskwalk.report.summary import plural
 from maskwalk.report.tables import Cell, Table, tables
-from maskwalk.report.texts import arrange_texts, at_most, half_width
+from maskwalk.report.texts import arrange_texts, half_width
 from maskwalk.report.texts_tables import TextCell, TextTable, text_tables
 
 WIDTH = 80
@@ -151,6 +151,6 @@ def _text_caption(table: TextTable, columns: list[int], errors: bool, mixed: boo
         said.append(f"n from {ns[0]} to {ns[-1]}")
     if any(row.cells[c].mark for row in table.rows for c in columns):
         said.append("best policy bold, second underlined")
-    if any(e and at_most(e) for e in held):
+    if any("≤" in row.cells[c].number for row in table.rows for c in columns):
         said.append("≤ an upper bound")
     return "; ".join(said) + "."

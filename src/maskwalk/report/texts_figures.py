@@ -73,7 +73,7 @@ def _draw(
     across, up = 72 * WIDE / log(high / low), 72 * HIGH / (top - bottom)  # points of paper a unit
     paper = [(across * log(max(x, 1) / low), up * (e.value - bottom)) for x, e, _ in points]
     sign = metric.better or 1
-    ranked = metric.better and not any(at_most(e) for _, e, _ in points)
+    ranked = metric.better and not any(at_most(metric, e) for _, e, _ in points)
     front = pareto_front([(x, e.value) for x, e, _ in points], sign) if ranked else []
     shifted = dodge(paper, front, 5.0, 2)
     taken: list[Box] = [(x - 3, y - 3, x + 3, y + 3) for x, (_, y) in zip(shifted, paper)]

@@ -77,7 +77,7 @@ def _cell(record: Record) -> dict[str, Any]:
         held = estimate(record, metric.key)
         if held:
             shown[metric.key] = {"v": held.value, "half": half_width(held), "n": held.n}
-            shown[metric.key] |= {"most": True} if at_most(held) else {}
+            shown[metric.key] |= {"most": True} if at_most(metric, held) else {}
     texts = record.get("texts")
     shown["texts"] = [str(text) for text in texts] if isinstance(texts, list) else []
     return shown

@@ -111,7 +111,7 @@ def with_interval(metric: Metric, held: Estimate) -> str:
     """ "0.932 ± 0.021"; a dash for an interval that is not known."""
     half = half_width(held)
     error = "–" if half is None else f"{half:.{metric.digits}f}"
-    return "≤ " * at_most(held) + f"{shown(metric, held.value)} ± {error}"
+    return "≤ " * at_most(metric, held) + f"{shown(metric, held.value)} ± {error}"
 
 
 def text_findings(study: TextStudy, mode: int) -> list[Finding]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from maskwalk.report.study import Estimate, finite
 from maskwalk.report.tables import all_numbers, as_csv, as_markdown, tabular, tex
-from maskwalk.report.texts import CALLS, Metric, TextStudy, at_most, half_width
+from maskwalk.report.texts import CALLS, REPLAY, Metric, TextStudy, at_most, half_width
 
 NONE = "–"
 
@@ -34,7 +34,7 @@ class TextCell:
         """ "0.932", "≤ 1.616", or a dash where there is nothing."""
         if self.held is None:
             return NONE
-        return "≤ " * at_most(self.held) + shown(self.metric, self.held.value)
+        return "≤ " * at_most(self.metric, self.held) + shown(self.metric, self.held.value)
 
     @property
     def error(self) -> str:
@@ -127,7 +127,7 @@ def _column(
     seen = [None if e is None or s in apart else round(e.value, metric.digits) for s, e in held]
     order = sorted({v for v in seen if v is not None}, reverse=metric.better > 0)
     compared = metric.better and metric is not CALLS and len(order) > 1
-    compared = compared and not any(e and at_most(e) for _, e in held)
+    compared = compared and not any(e and at_most(metric, e) for _, e in held)
     places = dict(zip(order, ("best", "second"))) if compared else {}
     cells = [
         TextCell(metric, e, "" if v is None else places.get(v, ""), e.n if e.n != usual else None)
@@ -150,6 +150,8 @@ def texts_csv(table: TextTable, study: TextStudy) -> str:
             e, key = cell.held, cell.metric.key
             numbers = (e.value, e.se, e.n) if e else (None, None, None)
             line |= dict(zip((key, f"{key}_se", f"{key}_n"), numbers))
+            if key == REPLAY:
+                line["replay_bound"] = at_most(cell.metric, e) if e else None
         rows.append(line)
     return as_csv(rows)
 

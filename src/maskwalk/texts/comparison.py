@@ -11,7 +11,7 @@ not; of two bounds nothing is known.
 
 from dataclasses import dataclass
 from itertools import permutations
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -34,6 +34,7 @@ ASKED = (  # does the first predict the second?
 )
 FEWEST, FEW = 5, 8  # settings below which ranks say nothing; up to which p is counted exactly
 Z = 1.96
+Which = Literal["", "first", "second", "both"]
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,9 @@ class Difference:
     value: float
     half: float | None  # of the 95 % interval
     paired: bool = False
-    bound: str = ""  # which of the two is only an upper bound: first, second, both
+    bound: Literal["", "first", "second", "both"] = (
+        ""  # which of the two is only an upper bound: first, second, both
+    )
 
     @property
     def clear(self) -> bool:
@@ -92,10 +95,10 @@ def differences(one: Record, other: Record) -> list[Difference]:
     return found
 
 
-def _bounded(a: Record, b: Record) -> str:
+def _bounded(a: Record, b: Record) -> Which:
     """Which are bounds; a record that does not say may be of a policy that throws dice."""
-    names = {(True, True): "both", (True, False): "first", (False, True): "second"}
-    return names.get((a.get("bound", True), b.get("bound", True)), "")
+    one, other = a.get("bound", True), b.get("bound", True)
+    return "both" if one and other else "first" if one else "second" if other else ""
 
 
 def _paired(a: Record, b: Record) -> float | None:

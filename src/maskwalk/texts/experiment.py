@@ -81,7 +81,8 @@ class TextExperiment:
     ) -> "TextExperiment":
         """Reads an experiment file; every spec and number is checked before anything runs.
 
-        With `models` the models are those in `models`/mdm and `models`/ar.
+        With `models` the models are those in `models`/mdm and `models`/ar, and, unless `quick`, the
+        table [models] counts.
         """
         given = read_toml(path)
         for table, wanted in (("models", models is not None and not quick), ("quick", quick)):

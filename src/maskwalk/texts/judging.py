@@ -128,7 +128,9 @@ class Judging:
             texts = [text or "\n" for text in texts]  # nothing but ends of books: an empty line
             read = self.judge.read(texts, self.told)
             more = {name: np.asarray(getattr(read, name)) for name in NAMES}
-            more["features"] = more["features"].astype(np.float16)  # enough for clusters
+            # Enough for clusters; what a judge may have beyond it is put on its edge.
+            most = np.finfo(np.float16).max
+            more["features"] = more["features"].clip(-most, most).astype(np.float16)
             before = found or {name: more[name][:0] for name in NAMES}
             found = {name: np.concatenate([before[name], more[name]]) for name in NAMES}
             aside = path.with_suffix(".partial.npz")

@@ -32,6 +32,7 @@ from maskwalk.replay import check_replayable
 from maskwalk.samplers import SAMPLERS
 from maskwalk.texts.experiment import HELD_OUT, SCHEMA, Setting, TextExperiment, draw_of
 from maskwalk.texts.fitting import total_nats
+from maskwalk.texts.mauve import FEWEST
 from maskwalk.texts.measures import (
     bits_per_byte,
     estimate,
@@ -126,7 +127,7 @@ class TextRun:
         if setting.sampler == HELD_OUT:
             return self.held_out[e.references :], {}
         model = self.models[e.model(setting)]
-        sampler, batch = SAMPLERS.build(setting.sampler), self._batch
+        sampler, batch = SAMPLERS.build(setting.sampler), batch_on(self.device)
         tokens, calls = [], []
         for first in range(0, e.count, batch):
             some = torch.arange(first, min(first + batch, e.count), device=self.device)
@@ -140,10 +141,6 @@ class TextRun:
             "tokens_per_call": estimate(e.length / each),
         }
 
-    @property
-    def _batch(self) -> int:
-        return BATCH if self.device == "cpu" else ACCELERATOR_BATCH
-
     @cached_property
     def held_out(self) -> Int[Tensor, "passages length"]:
         """The held-out passages; the first `references` are kept for MAUVE alone."""
@@ -151,10 +148,13 @@ class TextRun:
         every = self.any_model.held_out
         assert every is not None
         every = every[:, : e.length]
-        if every.shape[1] < e.length or len(every) <= e.references:
+        others = FEWEST if e.judge else 1
+        if every.shape[1] < e.length or len(every) < e.references + others:
             raise MaskwalkError(
-                f"{e.models[0]} has {len(every)} held-out passages of {every.shape[1]} tokens: "
-                f"too few for {e.references} references and others of {e.length} tokens."
+                f"{e.models[0]} has {len(every)} held-out passages of {every.shape[1]} tokens: too "
+                f"few for {e.references} references and {others} more of {e.length} tokens. Lower "
+                "references or length in the experiment file, or take a model with more (`maskwalk "
+                "text train` keeps up to 4,096)."
             )
         return every
 
@@ -190,7 +190,9 @@ class TextRun:
         except MaskwalkError:
             return {}
         passages = self.held_out[e.references :][: e.replayed]
-        found = along_paths(sampler, model, passages, e.paths, seed=e.seed, batch=self._batch)
+        found = along_paths(
+            sampler, model, passages, e.paths, seed=e.seed, batch=batch_on(self.device)
+        )
         sizes = token_bytes(model.tokenizer)[passages].sum(1)
         nats = found.over()
         more = {
@@ -217,6 +219,11 @@ class TextRun:
 
     def _samples(self, key: str) -> Path:
         return self.out / SAMPLES / f"{key}.npy"
+
+
+def batch_on(device: str) -> int:
+    """How many texts go together on a device."""
+    return BATCH if device == "cpu" else ACCELERATOR_BATCH
 
 
 def _label(source: str, model: OwnModel) -> str:
