@@ -8,7 +8,7 @@ from maskwalk.published.claims import ledger, markdown
 from maskwalk.published.comparison import compare
 from maskwalk.records import read_records
 from maskwalk.texts.experiment import HELD_OUT, Setting, TextExperiment
-from maskwalk.texts.judging import text_records
+from maskwalk.texts.records import text_records
 
 ROOT = Path(__file__).parent.parent
 

@@ -17,8 +17,9 @@ import maskwalk.texts.judging as judging_module
 from maskwalk.errors import MaskwalkError
 from maskwalk.records import RecordFile
 from maskwalk.texts.judge import Judge, Reading, load_judge
-from maskwalk.texts.judging import Judging, text_records
+from maskwalk.texts.judging import Judging
 from maskwalk.texts.measures import bits_per_byte
+from maskwalk.texts.records import text_records
 from tests import fake_texts
 
 transformers = pytest.importorskip("transformers")

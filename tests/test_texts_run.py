@@ -28,8 +28,9 @@ from maskwalk.shipped import shipped
 from maskwalk.texts.experiment import HELD_OUT, Setting, TextExperiment, draw_of
 from maskwalk.texts.fitting import total_nats
 from maskwalk.texts.judge import Judge, load_judge
-from maskwalk.texts.judging import Judging, text_records
+from maskwalk.texts.judging import Judging
 from maskwalk.texts.measures import perplexity, token_entropy
+from maskwalk.texts.records import text_records
 from maskwalk.texts.run import TextRun
 from tests.tiny_books import LENGTH, TinyBooks, for_session, small, written
 

@@ -106,13 +106,13 @@ def _warn(device: str, quick: bool) -> None:
 
 def language(to: Path, quick: bool, models: Path | None, judge: str | None, device: str) -> None:
     """The experiment on text: write, score, replay; let the judge read; report."""
-    from maskwalk.commands.text import judged, write
+    from maskwalk.commands.text.shared import judged, write
     from maskwalk.report import text_table, write_text_report
     from maskwalk.reproduction import LANGUAGE
     from maskwalk.shipped import shipped
     from maskwalk.texts.experiment import TextExperiment
     from maskwalk.texts.judge import load_judge
-    from maskwalk.texts.judging import text_records
+    from maskwalk.texts.records import text_records
     from maskwalk.texts.run import TextRun
 
     file = shipped("experiments") / "paper" / f"{LANGUAGE}.toml"

@@ -19,21 +19,16 @@ from torch import Tensor
 
 from maskwalk.errors import MaskwalkError
 from maskwalk.language.own import TOKENIZER, read_tokenizer_bytes
-from maskwalk.records import Record, RecordFile, read_records
+from maskwalk.records import Record, RecordFile
 from maskwalk.texts.judge import Judge
 from maskwalk.texts.mauve import mauve
 from maskwalk.texts.measures import bits_per_byte, perplexity
+from maskwalk.texts.records import text_records
 from maskwalk.texts.run import REFERENCES, SAMPLES
 
 CHUNK = 64  # texts read between two savings
 ACCELERATOR_CHUNK = 1024  # the same on an accelerator
 NAMES = ("nats", "tokens", "bytes", "features")  # of a judge's reading
-
-
-def text_records(path: str | Path) -> list[Record]:
-    """The records of texts in a run, the last of every key."""
-    texts = [record for record in read_records(Path(path)) if record.get("kind") == "text"]
-    return list({record["key"]: record for record in texts}.values())
 
 
 def texts_of(run: Path) -> Path:
