@@ -12,12 +12,8 @@ from itertools import combinations
 import numpy as np
 import torch
 
-from maskwalk.cells import Cell, build_law
-from maskwalk.decoding import decode
-from maskwalk.denoisers.table import build_denoiser
-from maskwalk.draws import Streams
-from maskwalk.likelihood import estimate
-from maskwalk.optimum import (
+from maskwalk.analysis.likelihood import estimate
+from maskwalk.analysis.plans import (
     Entropies,
     best_chain_sets,
     best_sets,
@@ -27,11 +23,16 @@ from maskwalk.optimum import (
     spread_sets,
     triple_entropies,
 )
-from maskwalk.oracles import oracle_for
-from maskwalk.replay import replay
+from maskwalk.analysis.replay import replay
+from maskwalk.bench.cell import Cell
+from maskwalk.decoding.decode import decode
+from maskwalk.denoisers.resolve import build_denoiser
 from maskwalk.samplers import SAMPLERS
-from maskwalk.tasks import TASKS
+from maskwalk.streams import Streams
 from maskwalk.training.zoo import TRAIN_SEED
+from maskwalk.worlds.walks.build import build_law
+from maskwalk.worlds.walks.oracles import oracle_for
+from maskwalk.worlds.walks.tasks import TASKS
 
 GRAPHS = {
     "degree 7": ("st_er(nodes=500, p=0.0100683294)", "lazy(stay=0.125)"),

@@ -18,10 +18,10 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
-from maskwalk.denoisers.protocol import normalise
-from maskwalk.graphs import GRAPHS
-from maskwalk.oracles import ChainOracle, LiftedOracle
-from maskwalk.walks import WALKS, ChainLaw
+from maskwalk.denoiser import normalise
+from maskwalk.worlds.walks.graphs import GRAPHS
+from maskwalk.worlds.walks.laws import WALKS, ChainLaw
+from maskwalk.worlds.walks.oracles import ChainOracle, LiftedOracle
 
 NODES, LENGTH, BATCH, FEW, REPEATS = 500, 24, 512, 8, 7
 MEBIBYTES = 2**20 if sys.platform == "darwin" else 2**10  # what ru_maxrss counts in

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from maskwalk.denoisers.weights import FREQUENCIES, DDiTConfig
+from maskwalk.denoisers.network.weights import FREQUENCIES, DDiTConfig
 
 
 class Norm(nn.Module):

@@ -21,17 +21,17 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from maskwalk.decoding import decode
-from maskwalk.denoisers.ddit import hidden_states, output_map
-from maskwalk.denoisers.network import NetworkDenoiser
-from maskwalk.denoisers.pretrained import load_pretrained
-from maskwalk.denoisers.protocol import masked_positions
-from maskwalk.denoisers.weights import DDiTConfig, layout
-from maskwalk.draws import Streams
-from maskwalk.language.answers import few_at_a_time
-from maskwalk.language.mdlm import MDLM
+from maskwalk.decoding.decode import decode
+from maskwalk.denoiser import masked_positions
+from maskwalk.denoisers.files import load_pretrained
+from maskwalk.denoisers.language.base import few_at_a_time
+from maskwalk.denoisers.language.mdlm import MDLM
+from maskwalk.denoisers.network.ddit import hidden_states, output_map
+from maskwalk.denoisers.network.weights import DDiTConfig, layout
+from maskwalk.denoisers.trained import NetworkDenoiser
 from maskwalk.samplers import SAMPLERS
-from maskwalk.texts.fitting import Plan
+from maskwalk.streams import Streams
+from maskwalk.training.fit_text import Plan
 
 LENGTH = 24
 ROUND = 16  # tokens a round of --text
@@ -60,7 +60,7 @@ class Recorder:
     def __init__(self, denoiser: NetworkDenoiser) -> None:
         self.inner, self.asked = denoiser, []
         self.vocab_size, self.mask_id = denoiser.vocab_size, denoiser.mask_id
-        self.grid = denoiser.grid
+        self.score_grid = denoiser.score_grid
 
     def __call__(self, tokens: Tensor, at: Tensor | None = None) -> Tensor:
         self.asked.append((tokens.clone(), None if at is None else at.clone()))

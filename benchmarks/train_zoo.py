@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch
 
-from maskwalk.fitting import fit_zoo
+from maskwalk.training.fit import fit_zoo
 from maskwalk.training.settings import Settings
 
 

@@ -19,8 +19,8 @@ from collections.abc import Callable
 
 import torch
 
-from maskwalk.denoisers.weights import DDiTConfig
-from maskwalk.texts.fitting import Plan
+from maskwalk.denoisers.network.weights import DDiTConfig
+from maskwalk.training.fit_text import Plan
 from maskwalk.training.settings import Job, Settings
 from maskwalk.training.step import Stepper, arithmetic
 from plain_ddit import PlainDDiT

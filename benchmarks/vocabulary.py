@@ -43,8 +43,8 @@ def build(model: str, vocab: int, length: int):
     import torch
 
     if model == "mdlm":
-        from maskwalk.denoisers.weights import DDiTConfig, layout
-        from maskwalk.language import MDLM
+        from maskwalk.denoisers.language import MDLM
+        from maskwalk.denoisers.network.weights import DDiTConfig, layout
 
         config = DDiTConfig(vocab - 1, length, hidden=32, cond=16, blocks=1, heads=2)
         flat = layout(config).initial([0])[0]
@@ -52,7 +52,7 @@ def build(model: str, vocab: int, length: int):
         return MDLM(config, flat)
     from transformers import BertConfig, BertForMaskedLM
 
-    from maskwalk.language import Masked
+    from maskwalk.denoisers.language import Masked
 
     shape = {"hidden_size": 32, "num_attention_heads": 2, "num_hidden_layers": 1}
     shape |= {"intermediate_size": 64, "max_position_embeddings": length}

@@ -15,8 +15,8 @@ from collections.abc import Callable
 import igraph
 import networkx as nx
 
-from maskwalk.graphs import GRAPHS, Graph
-from maskwalk.walks import WALKS
+from maskwalk.worlds.walks.graphs import GRAPHS, Graph
+from maskwalk.worlds.walks.laws import WALKS
 
 WALKS_WANTED, LENGTH = 100_000, 24
 GRAPH = "st_er(nodes=500, p=0.0100683294)"

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import torch
 
-from maskwalk.cli import main
-from maskwalk.contract import Stand
-from maskwalk.graphs import GRAPHS
-from maskwalk.oracles import oracle_for
-from maskwalk.walks import WALKS, WalkLaw
+from maskwalk.analysis.contract import Stand
+from maskwalk.cli.main import main
+from maskwalk.worlds.walks.graphs import GRAPHS
+from maskwalk.worlds.walks.laws import WALKS, WalkLaw
+from maskwalk.worlds.walks.oracles import oracle_for
 
 torch.set_num_threads(1)  # xdist runs one worker a core
 try:

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from maskwalk.records import read_records
+from maskwalk.bench.records import read_records
 from maskwalk.report import front_tables
 
 ROOT = Path(__file__).parent.parent

@@ -119,7 +119,7 @@ def test_include_brings_in_a_sampler(cli, tmp_path: Path) -> None:
     mine = tmp_path / "mine.py"
     mine.write_text(
         "from dataclasses import dataclass\n"
-        "from maskwalk.canvas import UnmaskingPolicy\n"
+        "from maskwalk import UnmaskingPolicy\n"
         "from maskwalk.samplers import SAMPLERS\n\n"
         '@SAMPLERS.register("right_to_left")\n'
         "@dataclass(frozen=True)\n"

@@ -11,10 +11,10 @@ from itertools import product
 import pytest
 from torch import Tensor
 
-from maskwalk.contract import CHECKS, Stand
-from maskwalk.oracles import oracle_for
+from maskwalk.analysis.contract import CHECKS, Stand
 from maskwalk.samplers import SAMPLERS
 from maskwalk.specs import Spec
+from maskwalk.worlds.walks.oracles import oracle_for
 from tests.conftest import FLAT, STANDS
 
 

@@ -4,12 +4,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from maskwalk.decoding import decode
-from maskwalk.draws import Streams, preset
+from maskwalk.decoding.decode import decode
+from maskwalk.decoding.draw import preset
+from maskwalk.decoding.trace import Trace
 from maskwalk.errors import MaskwalkError
-from maskwalk.oracles import oracle_for
 from maskwalk.samplers import SAMPLERS
-from maskwalk.trace import Trace
+from maskwalk.streams import Streams
+from maskwalk.worlds.walks.oracles import oracle_for
 from tests.conftest import STANDS
 
 LAW = STANDS["chain"]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from maskwalk.cli import main
-from maskwalk.evaluation import suite
+from maskwalk.bench.verdict import suite
+from maskwalk.cli.main import main
 from maskwalk.samplers import SAMPLERS
 
 DOCS = Path(__file__).parent.parent / "docs"

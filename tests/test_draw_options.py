@@ -6,8 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from maskwalk.draws import Draw, Streams
+from maskwalk.decoding.draw import Draw
 from maskwalk.errors import MaskwalkError
+from maskwalk.streams import Streams
 
 P = torch.tensor([[0.15, 0.5, 0.05, 0.3]], dtype=torch.float64)
 

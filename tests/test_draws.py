@@ -5,17 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2, kstest
 
-from maskwalk.draws import (
-    Draw,
-    Purpose,
-    Streams,
-    block_uniforms,
-    inverse_cdf,
-    philox,
-    preset,
-    race,
-)
+from maskwalk.decoding.draw import Draw, preset, race
 from maskwalk.errors import MaskwalkError
+from maskwalk.streams import Purpose, Streams, block_uniforms, inverse_cdf, philox
 
 
 def test_philox_gives_the_published_answers() -> None:

@@ -12,14 +12,15 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import maskwalk
-from maskwalk.canvas import UnmaskingPolicy
+from maskwalk.bench import workers
+from maskwalk.bench.verdict import cache, pairing, suite, verdict
+from maskwalk.bench.verdict.outcomes import Outcome, outcome
+from maskwalk.bench.verdict.policy import candidate
+from maskwalk.bench.verdict.run import evaluate
+from maskwalk.decoding.policy import UnmaskingPolicy
 from maskwalk.errors import MaskwalkError
-from maskwalk.evaluation import cache, crew, pairing, suite, verdict
-from maskwalk.evaluation.outcomes import Outcome, outcome
-from maskwalk.evaluation.policy import candidate
-from maskwalk.evaluation.run import evaluate
-from maskwalk.holm import holm
 from maskwalk.samplers import SAMPLERS, Bisection, Entropy
+from maskwalk.stats import holm
 
 SPECS = ("random(block=24)", "random(block=4)", "bisection", "left_to_right")
 SMALL = (
@@ -140,7 +141,7 @@ def test_outcomes_are_the_records_own_and_the_same_in_another_process() -> None:
         assert one.coherent.mean() == one.record["metrics"]["coherence"]["value"]
         assert one.calls.mean() == one.record["metrics"]["calls"]["value"]
     assert 0 < here[0].coherent.mean() < 1
-    with crew.Crew(cells, 1) as team:
+    with workers.Crew(cells, 1) as team:
         there = {one.record["key"]: one for one in team}
     for cell, one in zip(cells, here):
         assert (there[cell.key].coherent == one.coherent).all()
@@ -172,7 +173,7 @@ def test_baselines_are_run_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     def never(cell: object) -> Outcome:
         raise AssertionError("a baseline was run again")
 
-    monkeypatch.setattr(crew, "outcome", never)
+    monkeypatch.setattr(workers, "outcome", never)
     file = next(tmp_path.glob("baselines-*.jsonl"))
     file.write_bytes(file.read_bytes() + b'{"key": "half a li')
     again = evaluate(Bisection(), SMALL[:1], out=tmp_path, workers=0, progress=False)
@@ -232,7 +233,7 @@ def test_what_can_be_handed_over(tmp_path: Path) -> None:
     assert len(candidate("blocks").settings) == len(SAMPLERS["blocks"].sweep)
     two = tmp_path / "two.py"
     two.write_text(
-        "from maskwalk.canvas import UnmaskingPolicy\nfrom maskwalk.samplers import Entropy\n"
+        "from maskwalk import UnmaskingPolicy\nfrom maskwalk.samplers import Entropy\n"
         "class A(UnmaskingPolicy):\n    def choose(self, view, state, rng):\n"
         "        return view.random(1), state\n"
         "class B(A):\n    sweep = ({'missing': 1},)\nclass C(UnmaskingPolicy):\n    pass\n"
@@ -289,7 +290,7 @@ def test_the_command_for_machines_and_mistakes(small, cli, tmp_path: Path) -> No
     assert list((tmp_path / "cache").glob("baselines-*.jsonl"))
     mutant = tmp_path / "mutant.py"
     mutant.write_text(
-        "from maskwalk.canvas import UnmaskingPolicy\n"
+        "from maskwalk import UnmaskingPolicy\n"
         "class Greedy(UnmaskingPolicy):\n    ranks_by = 'entropy'\n"
         "    def choose(self, view, state, rng):\n"
         "        return view.lowest(-view.score('entropy'), 1), state\n"

@@ -1,11 +1,11 @@
 import pytest
 import torch
 
-from maskwalk.draws import Draw
+from maskwalk.analysis.law import bridge_law, sampler_law, total_variation
+from maskwalk.decoding.draw import Draw
 from maskwalk.errors import MaskwalkError
-from maskwalk.exact import bridge_law, sampler_law, total_variation
-from maskwalk.oracles import oracle_for
 from maskwalk.samplers import SAMPLERS
+from maskwalk.worlds.walks.oracles import oracle_for
 from tests.conftest import STANDS, small_law
 from tests.mutants.samplers import NoiseInConfidence
 

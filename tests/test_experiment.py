@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from maskwalk.cells import Cell, run_cell
-from maskwalk.engine import Run
+from maskwalk.bench.cell import Cell, run_cell
+from maskwalk.bench.experiment import Experiment
+from maskwalk.bench.records import RecordFile, read_records
+from maskwalk.bench.run import Run
 from maskwalk.errors import MaskwalkError
-from maskwalk.experiment import Experiment
-from maskwalk.records import RecordFile, read_records
 
 SMALL = """
 name = "small"
@@ -108,7 +108,7 @@ def test_a_full_disk_keeps_the_records_before_it(file: Path, tmp_path: Path) -> 
     """A file-size limit stands in for the disk: the write fails in the middle of a record."""
     out = tmp_path / "full"
     code = (
-        "import resource, signal, sys; from maskwalk.cli import main;"
+        "import resource, signal, sys; from maskwalk.cli.main import main;"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000));"
         f"sys.argv = ['maskwalk', 'bench', {str(file)!r}, '--out', {str(out)!r}]; main()"
@@ -151,7 +151,7 @@ def test_the_batch_size_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None
         per_prompt=2,
     )
     whole = run_cell(cell)[0]
-    monkeypatch.setattr("maskwalk.cells.BATCH", 7)
+    monkeypatch.setattr("maskwalk.bench.cell.BATCH", 7)
     assert run_cell(cell)[0]["metrics"] == whole["metrics"]
 
 

@@ -14,13 +14,14 @@ import torch
 from scipy.stats import chi2
 from torch import Tensor
 
-from maskwalk.contract import FALSE_ALARM, goodness_of_fit
-from maskwalk.decoding import decode
-from maskwalk.denoisers.protocol import Denoiser
-from maskwalk.draws import Draw, Streams
-from maskwalk.exact import bridge_law, sampler_law, total_variation
-from maskwalk.oracles import oracle_for
+from maskwalk.analysis.contract import FALSE_ALARM, goodness_of_fit
+from maskwalk.analysis.law import bridge_law, sampler_law, total_variation
+from maskwalk.decoding.decode import decode
+from maskwalk.decoding.draw import Draw
+from maskwalk.denoiser import Denoiser
 from maskwalk.samplers import SAMPLERS
+from maskwalk.streams import Streams
+from maskwalk.worlds.walks.oracles import oracle_for
 from tests.conftest import small_law
 
 Law = tuple[Tensor, Tensor]
@@ -34,7 +35,7 @@ class Arbitrary:
 
     length: int = 4
     vocab_size: int = 2
-    grid: float = 1e-9
+    score_grid: float = 1e-9
     table: Tensor = field(init=False)
 
     def __post_init__(self) -> None:

@@ -7,13 +7,15 @@ import torch
 from scipy.stats import chi2
 from torch import Tensor
 
-from maskwalk.canvas import Canvas, Sampler
-from maskwalk.contract import FALSE_ALARM, Stand, failures
-from maskwalk.decoding import Decoded, decode
-from maskwalk.draws import Draw, Streams
+from maskwalk.analysis.contract import FALSE_ALARM, Stand, failures
+from maskwalk.decoding.canvas import Canvas
+from maskwalk.decoding.decode import Decoded, decode
+from maskwalk.decoding.draw import Draw
+from maskwalk.decoding.policy import Sampler
 from maskwalk.errors import MaskwalkError
-from maskwalk.oracles import oracle_for
 from maskwalk.samplers import SAMPLERS, Dus, Halton, Remdm, Threshold
+from maskwalk.streams import Streams
+from maskwalk.worlds.walks.oracles import oracle_for
 from tests.conftest import FLAT, STANDS
 from tests.test_samplers import Lookup, full, rounds, run
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from maskwalk.draws import Purpose, block_uniforms
 from maskwalk.errors import MaskwalkError
-from maskwalk.graphs import GRAPHS, Graph, from_networkx
-from maskwalk.graphs.families import PAIR, _coins
+from maskwalk.streams import Purpose, block_uniforms
+from maskwalk.worlds.walks.graphs import GRAPHS, Graph, from_networkx
+from maskwalk.worlds.walks.graphs.families import PAIR, _coins
 
 FALSE_ALARM = 1e-6  # of each chi-square test; seeds are fixed, so a pass stays a pass
 

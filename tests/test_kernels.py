@@ -12,9 +12,9 @@ import os
 import pytest
 import torch
 
-from maskwalk.denoisers.attention import rotate, rotation
-from maskwalk.draws import Purpose, Streams
-from maskwalk.scores import SCORES
+from maskwalk.decoding.scores import SCORES
+from maskwalk.denoisers.network.attention import rotate, rotation
+from maskwalk.streams import Purpose, Streams
 
 if os.environ.get("TRITON_INTERPRET") != "1":
     pytest.skip("needs Triton's interpreter: TRITON_INTERPRET=1", allow_module_level=True)
@@ -23,9 +23,9 @@ pytest.importorskip("triton")
 from maskwalk.kernels.entropy import entropy
 from maskwalk.kernels.marginals import log_marginals
 from maskwalk.kernels.normalise import normalise
+from maskwalk.kernels.rotary import rotary
 from maskwalk.kernels.streams import philox, uniform
-from maskwalk.kernels.tops import tops
-from maskwalk.kernels.turn import turn
+from maskwalk.kernels.top2 import top2
 
 DTYPES = [torch.float32, torch.float16, torch.bfloat16]
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # numpy's, of -inf and NaN
@@ -45,8 +45,8 @@ def test_scores(vocab: int, dtype: torch.dtype) -> None:
     marginals = marginals.log_softmax(-1)
     torch.testing.assert_close(entropy(marginals), SCORES["entropy"](marginals))
     count = min(2, vocab)
-    assert torch.equal(tops(marginals)[:, :count], marginals.topk(count, -1).values)
-    assert tops(marginals[:0]).shape == (0, 2) and entropy(marginals[:0]).shape == (0,)
+    assert torch.equal(top2(marginals)[:, :count], marginals.topk(count, -1).values)
+    assert top2(marginals[:0]).shape == (0, 2) and entropy(marginals[:0]).shape == (0,)
 
 
 @pytest.mark.parametrize(("vocab", "width"), [(5, 5), (5, 8), (4096, 4099), (9000, 9000)])
@@ -88,10 +88,10 @@ def test_positions_turned_in_place(shape: tuple[int, int, int, int], dtype: torc
     qkv, angles = numbers(rows, length, 3 * heads * width).to(dtype), rotation(length, width // 2)
     q, k, v = qkv.view(rows, length, 3, heads, width).unbind(2)
     want = torch.stack([rotate(q, angles), rotate(k, angles), v], 2).view(qkv.shape)
-    turn(qkv, heads, angles)
+    rotary(qkv, heads, angles)
     torch.testing.assert_close(qkv, want)
     with pytest.raises(AssertionError):
-        turn(qkv, heads, rotation(length + 1, width // 2)[:, :length])
+        rotary(qkv, heads, rotation(length + 1, width // 2)[:, :length])
 
 
 def test_streams() -> None:
@@ -103,6 +103,6 @@ def test_streams() -> None:
     spots = uniform(ids, key, int(Purpose.TIE), 3, 0, (rows, places))
     assert torch.equal(spots, want[rows, places])
     counter = [ids & 0xFFFFFFFF, ids * 0 + 3, ids * 0 + 1, ids * 0 + 4]
-    from maskwalk.draws import philox as plain
+    from maskwalk.streams import philox as plain
 
     assert all(map(torch.equal, philox(counter, key), plain(counter, key)))

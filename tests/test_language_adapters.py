@@ -8,18 +8,19 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-import maskwalk.language.masked as masked_module
-from maskwalk.contract import CHECKS, Stand
-from maskwalk.decoding import decode
-from maskwalk.denoisers.protocol import Denoiser
-from maskwalk.denoisers.weights import DDiTConfig, layout
-from maskwalk.draws import Streams
+import maskwalk.denoisers.language.masked as masked_module
+from maskwalk.analysis.contract import CHECKS, Stand
+from maskwalk.analysis.replay import replay
+from maskwalk.decoding.decode import decode
+from maskwalk.decoding.stopping import StopAt
+from maskwalk.denoiser import Denoiser
+from maskwalk.denoisers.language import MDLM, Causal, Masked
+from maskwalk.denoisers.language.base import LogMarginals
+from maskwalk.denoisers.network.weights import DDiTConfig, layout
 from maskwalk.errors import MaskwalkError
-from maskwalk.language import MDLM, Causal, Masked, StopAt
-from maskwalk.language.answers import LogMarginals
-from maskwalk.replay import replay
 from maskwalk.samplers import SAMPLERS
 from maskwalk.specs import Spec
+from maskwalk.streams import Streams
 from tests.test_contract import Kept
 
 transformers = pytest.importorskip("transformers")
@@ -224,12 +225,12 @@ def test_shifted_models_of_transformers() -> None:
 
 
 def test_forbidden_tokens_have_probability_zero() -> None:
-    denoiser = Masked(network("BertForMaskedLM"), mask_id=3, never=[0, 7])
+    denoiser = Masked(network("BertForMaskedLM"), mask_id=3, forbidden=[0, 7])
     answer = denoiser(torch.full((1, 4), 3))
-    assert denoiser.never == (0, 3) and bool((answer[:, [0, 3]] == -torch.inf).all())
+    assert denoiser.forbidden == (0, 3) and bool((answer[:, [0, 3]] == -torch.inf).all())
     torch.testing.assert_close(answer.exp().sum(1), torch.ones(4))
-    with pytest.raises(MaskwalkError, match="leaves nothing to draw"):
-        Masked(network("BertForMaskedLM"), mask_id=3, never=[0, 1, 2])
+    with pytest.raises(MaskwalkError, match="nothing is left to draw"):
+        Masked(network("BertForMaskedLM"), mask_id=3, forbidden=[0, 1, 2])
 
 
 @pytest.mark.parametrize("family", ["GPT2LMHeadModel", "LlamaForCausalLM"])
@@ -398,7 +399,7 @@ def test_logits_that_are_no_numbers_are_refused(bad: float) -> None:
 def test_a_causal_model_with_more_rows_than_a_slice_of_places(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("maskwalk.language.answers.PLACES", 2)
+    monkeypatch.setattr("maskwalk.denoisers.language.base.PLACES", 2)
     model = network("GPT2LMHeadModel", 3.0)
     tokens = torch.tensor([[0, 1, 3], [2, 3, 3], [1, 1, 3], [0, 3, 3], [2, 2, 3]])
     at = (tokens == 3) & ((tokens == 3).cumsum(1) == 1)

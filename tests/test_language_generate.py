@@ -12,13 +12,14 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from maskwalk.draws import Draw
+from maskwalk.decoding.draw import Draw
+from maskwalk.decoding.generation import generate
+from maskwalk.denoisers.language import Causal, LanguageModel, Masked, load
+from maskwalk.denoisers.language.checkpoint import describe_checkpoint
+from maskwalk.denoisers.language.standins import STAND_INS
+from maskwalk.denoisers.language.tokenizer import around, pieces
 from maskwalk.errors import MaskwalkError
-from maskwalk.language import Causal, LanguageModel, Masked, generate, load
-from maskwalk.language.facts import facts
-from maskwalk.language.prompts import canvas
-from maskwalk.language.reading import around, pieces
-from maskwalk.language.standins import STAND_INS
+from maskwalk.worlds.text.prompts import canvas
 
 pytest.importorskip("transformers")
 ROOT = Path(__file__).parent.parent
@@ -62,12 +63,12 @@ def test_text_from_every_kind_of_model(name: str, models: dict[str, LanguageMode
 def test_what_the_checkpoints_say_of_themselves(
     folder: Path, models: dict[str, LanguageModel], tmp_path: Path
 ) -> None:
-    assert facts(folder / "mdlm").kind == "mdlm"
-    assert facts(folder / "bert").automatic == "AutoModelForMaskedLM"
-    assert facts(folder / "gpt2").kind == "causal"
+    assert describe_checkpoint(folder / "mdlm").kind == "mdlm"
+    assert describe_checkpoint(folder / "bert").automatic == "AutoModelForMaskedLM"
+    assert describe_checkpoint(folder / "gpt2").kind == "causal"
     # A decoder is masked if it looks both ways, and causal if it does not say so.
-    assert facts(folder / "llada").kind == "masked"
-    assert facts(folder / "llada", "causal").kind == "causal"
+    assert describe_checkpoint(folder / "llada").kind == "masked"
+    assert describe_checkpoint(folder / "llada", "causal").kind == "causal"
     assert models["bert"].begin == (2,) and models["bert"].end == (3,)
     assert models["mdlm"].longest == 64 and models["mdlm"].end_of_text == 0
     assert isinstance(models["gpt2"].denoiser, Causal) and models["gpt2"].causal
@@ -75,18 +76,18 @@ def test_what_the_checkpoints_say_of_themselves(
     for built in (None, ["BertForPreTraining"], ["BertModel"]):
         config = {"model_type": "bert", "architectures": built}
         (bare / "config.json").write_text(json.dumps(config))
-        assert facts(bare).kind == "masked"
+        assert describe_checkpoint(bare).kind == "masked"
     (bare / "config.json").write_text(json.dumps(config | {"architectures": ["BertLMHeadModel"]}))
-    assert facts(bare).kind == "causal"
+    assert describe_checkpoint(bare).kind == "causal"
     about = {"model_type": "Dream", "mask_token_id": 7, "auto_map": {"AutoModel": "m.D"}}
     real = copy_of(folder / "dream", tmp_path / "real")
     (real / "config.json").write_text(json.dumps(about))
-    found = facts(real)
+    found = describe_checkpoint(real)
     assert found.kind == "masked" and found.shifted and found.mask_id == 7
     assert found.automatic == "AutoModel" and found.remote
     about = {"model_type": "llada", "auto_map": {"AutoModelForCausalLM": "m.L", "AutoModel": "m"}}
     (real / "config.json").write_text(json.dumps(about))
-    found = facts(real)
+    found = describe_checkpoint(real)
     assert (found.kind, found.shifted, found.mask_id) == ("masked", False, 126336)
     assert found.automatic == "AutoModelForCausalLM"
 
@@ -262,9 +263,9 @@ def test_remote_code_and_precision_are_asked_for(folder: Path, tmp_path: Path) -
 def test_without_the_extra_the_core_works_and_says_what_to_install() -> None:
     code = (
         "import sys\nsys.modules['transformers'] = sys.modules['tokenizers'] = None\n"
-        "import maskwalk.language, maskwalk.contract, maskwalk.catalogue\n"
+        "import maskwalk.denoisers.language, maskwalk.analysis.contract, maskwalk.cli.tables\n"
         "from maskwalk.errors import MaskwalkError\n"
-        "try:\n    maskwalk.language.load('somewhere')\n"
+        "try:\n    maskwalk.load('somewhere')\n"
         "except MaskwalkError as problem:\n    print(problem)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
@@ -293,7 +294,7 @@ def test_generate_prints_text_and_cost(cli: Any, folder: Path) -> None:
 
 
 def test_unmasking_is_in_colour(models: dict[str, LanguageModel]) -> None:
-    from maskwalk.commands.unmasking import rounds
+    from maskwalk.cli.unmasking import rounds
 
     made = generate(
         models["llada"], "p2(steps=4, eta=3.0)", prompt="the cat", length=20, trace=True

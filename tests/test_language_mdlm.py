@@ -10,9 +10,9 @@ from safetensors.torch import save_file
 from torch import Tensor
 from torch.nn import functional as F
 
-from maskwalk.denoisers.protocol import Denoiser
+from maskwalk.denoiser import Denoiser
+from maskwalk.denoisers.language.mdlm import load_mdlm
 from maskwalk.errors import MaskwalkError
-from maskwalk.language.mdlm import load_mdlm
 
 ROWS, HIDDEN, COND, BLOCKS, HEADS, LENGTH = 12, 24, 6, 2, 3, 7
 
@@ -190,8 +190,8 @@ def test_what_does_not_fit_is_a_sentence(tmp_path: Path) -> None:
 
 def test_the_public_checkpoint_would_fit() -> None:
     """Its shapes (50,258 tokens, 768 wide, 12 blocks, conditioning 128), without its weights."""
-    from maskwalk.denoisers.weights import MDLM as SHAPE
-    from maskwalk.denoisers.weights import layout
+    from maskwalk.denoisers.network.weights import MDLM as SHAPE
+    from maskwalk.denoisers.network.weights import layout
 
     named = layout(SHAPE).named(torch.empty(1, layout(SHAPE).size, device="meta"))
     assert named["vocab_embed.embedding"].shape[1:] == (50_258, 768)

@@ -2,10 +2,17 @@ import numpy as np
 import pytest
 import torch
 
-from maskwalk.decoding import Decoded
 from maskwalk.errors import MaskwalkError
-from maskwalk.metrics import Sample, coherence, first_invalid, mean, measure, transition_tv, tv
-from maskwalk.walks import WalkLaw
+from maskwalk.stats import mean
+from maskwalk.worlds.walks.laws import WalkLaw
+from maskwalk.worlds.walks.metrics import (
+    Sample,
+    coherence,
+    first_invalid,
+    measure,
+    transition_tv,
+    tv,
+)
 from tests.conftest import STANDS, small_law
 
 LAW = small_law("st_er(nodes=6, p=0.2)", "lazy(stay=0.2)", 8)
@@ -14,9 +21,7 @@ LAW = small_law("st_er(nodes=6, p=0.2)", "lazy(stay=0.2)", 8)
 def sample_of(law: WalkLaw, walks: torch.Tensor, conditional: bool = False) -> Sample:
     n = len(walks)
     calls = torch.full((n,), 4)
-    return Sample(
-        law, Decoded(walks, calls, calls), torch.arange(n), torch.full((n,), 8), conditional
-    )
+    return Sample(law, walks, calls, torch.arange(n), torch.full((n,), 8), conditional)
 
 
 def test_coherence_counts_whole_walks() -> None:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from maskwalk.contract import Stand, failures
-from maskwalk.oracles import oracle_for
+from maskwalk.analysis.contract import Stand, failures
+from maskwalk.worlds.walks.oracles import oracle_for
 from tests.conftest import FLAT, STANDS
 from tests.mutants import samplers as mutants
 

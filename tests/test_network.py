@@ -8,16 +8,16 @@ import pytest
 import torch
 from torch import Tensor
 
-from maskwalk.contract import CHECKS, Stand
-from maskwalk.denoisers.attention import attend, rotation
-from maskwalk.denoisers.ddit import hidden_states, logits, modulations
-from maskwalk.denoisers.dropout import Dropout, mixed
-from maskwalk.denoisers.network import NetworkDenoiser
-from maskwalk.denoisers.protocol import Denoiser
-from maskwalk.denoisers.weights import MDLM, DDiTConfig, layout
+from maskwalk.analysis.contract import CHECKS, Stand
+from maskwalk.decoding.scores import score
+from maskwalk.denoiser import Denoiser
+from maskwalk.denoisers.network.attention import attend, rotation
+from maskwalk.denoisers.network.ddit import hidden_states, logits, modulations
+from maskwalk.denoisers.network.dropout import Dropout, mixed
+from maskwalk.denoisers.network.weights import MDLM, DDiTConfig, layout
+from maskwalk.denoisers.trained import NetworkDenoiser
 from maskwalk.errors import MaskwalkError
 from maskwalk.samplers import SAMPLERS
-from maskwalk.scores import score
 from maskwalk.specs import Spec
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
@@ -140,7 +140,7 @@ def test_a_fully_masked_walk_ties_unless_it_has_ends() -> None:
     for ends in (False, True):
         config = DDiTConfig(**{**TINY.to_json(), "ends": ends})
         denoiser = NetworkDenoiser(config, rough(config, [4])[0])
-        entropies = score("entropy", denoiser(torch.full((1, 6), 11)), denoiser.grid)
+        entropies = score("entropy", denoiser(torch.full((1, 6), 11)), denoiser.score_grid)
         assert (len(entropies.unique()) == 1) != ends
 
 

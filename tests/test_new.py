@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from maskwalk.commands.new import class_name
+from maskwalk.cli.new import class_name
 from maskwalk.samplers import SAMPLERS
 
 

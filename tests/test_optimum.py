@@ -9,12 +9,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maskwalk.decoding import decode
-from maskwalk.diagnosis import best_plans, exact_walks, least
-from maskwalk.draws import Streams
-from maskwalk.errors import MaskwalkError
-from maskwalk.likelihood import estimate
-from maskwalk.optimum import (
+from maskwalk.analysis.likelihood import estimate
+from maskwalk.analysis.losses import best_plans, exact_walks, least
+from maskwalk.analysis.plans import (
     Curve,
     best_chain_sets,
     best_sets,
@@ -30,16 +27,19 @@ from maskwalk.optimum import (
     triple_entropies,
     walked_triples,
 )
-from maskwalk.oracles import oracle_for
-from maskwalk.replay import replay
+from maskwalk.analysis.replay import replay
+from maskwalk.decoding.decode import decode
+from maskwalk.errors import MaskwalkError
 from maskwalk.samplers.bisection import Bisection
 from maskwalk.samplers.dependence_bounded import DependenceBounded
 from maskwalk.samplers.optimal_random import OptimalRandom
+from maskwalk.samplers.parts.information import walls
+from maskwalk.samplers.parts.largest_set import largest_set
 from maskwalk.samplers.planned import Planned
-from maskwalk.samplers.shared.information import walls
-from maskwalk.samplers.shared.largest_set import largest_set
-from maskwalk.tasks import TASKS
-from maskwalk.walks import ChainLaw
+from maskwalk.streams import Streams
+from maskwalk.worlds.walks.laws import ChainLaw
+from maskwalk.worlds.walks.oracles import oracle_for
+from maskwalk.worlds.walks.tasks import TASKS
 from tests.conftest import FLAT, STANDS, small_law
 from tests.test_replay import Noisy
 

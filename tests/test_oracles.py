@@ -11,13 +11,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import maskwalk.oracles
-from maskwalk.denoisers.protocol import Denoiser
+import maskwalk.worlds.walks.oracles
+from maskwalk.denoiser import Denoiser
 from maskwalk.errors import MaskwalkError
-from maskwalk.graphs import GRAPHS
-from maskwalk.oracles import ChainOracle, EnumerationOracle, LiftedOracle, oracle_for
-from maskwalk.oracles.base import LEAK, Oracle
-from maskwalk.walks import WALKS, ChainLaw, WalkLaw
+from maskwalk.worlds.walks.graphs import GRAPHS
+from maskwalk.worlds.walks.laws import WALKS, ChainLaw, WalkLaw
+from maskwalk.worlds.walks.oracles import ChainOracle, EnumerationOracle, LiftedOracle, oracle_for
+from maskwalk.worlds.walks.oracles.base import LEAK, Oracle
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -237,7 +237,7 @@ def test_an_answer_belongs_to_its_row(name: str, kind: Callable[[WalkLaw], Oracl
     law = LAWS[name]()
     oracle = kind(law)
     assert isinstance(oracle, Denoiser) and oracle.mask_id == law.vocab_size
-    assert oracle.grid == 1e-9 and LEAK in oracle.notes
+    assert oracle.score_grid == 1e-9 and LEAK in oracle.notes
     tokens = canvases(law, 64, 1)
     masked = tokens == law.vocab_size
     answer = oracle(tokens)
@@ -311,7 +311,7 @@ def test_what_is_too_large_is_refused_with_its_size() -> None:
 
 
 def test_too_many_transitions_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("maskwalk.oracles.lattice.TRANSITIONS", 100)
+    monkeypatch.setattr("maskwalk.worlds.walks.oracles.lattice.TRANSITIONS", 100)
     with pytest.raises(MaskwalkError, match="125 states and more than 100 transitions"):
         law = random_table(5, 4, 3, dead=0.0, seed=0)
         LiftedOracle(law)(torch.full((1, 4), 5))
@@ -320,7 +320,7 @@ def test_too_many_transitions_are_refused(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_chain_too_large_for_tables_is_lifted(monkeypatch: pytest.MonkeyPatch) -> None:
     law = random_chain(5, 5, 0)
     assert isinstance(oracle_for(law), ChainOracle)
-    monkeypatch.setattr(maskwalk.oracles, "LIMIT", 100)
+    monkeypatch.setattr(maskwalk.worlds.walks.oracles, "LIMIT", 100)
     assert isinstance(oracle_for(law), LiftedOracle)
 
 
@@ -345,7 +345,7 @@ def test_memory_stays_bounded_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None
         make = EnumerationOracle if name.startswith("enumeration") else oracle_for
         want = make(law)(tokens)
         with monkeypatch.context() as patch:
-            patch.setattr(f"maskwalk.oracles.{name}", 1)
+            patch.setattr(f"maskwalk.worlds.walks.oracles.{name}", 1)
             assert_same(make(law)(tokens), want)
 
 
@@ -354,9 +354,7 @@ def test_five_hundred_nodes_take_less_than_a_gigabyte() -> None:
     program = """
 import torch
 from pathlib import Path
-from maskwalk.graphs import GRAPHS
-from maskwalk.oracles import oracle_for
-from maskwalk.walks import WALKS
+from maskwalk import GRAPHS, WALKS, oracle_for
 graph = GRAPHS.build("st_er(nodes=500, p=0.01)", seed=0)
 law = WALKS.build("lazy(stay=0.125)", graph=graph, length=24)
 answer = oracle_for(law)(torch.full((512, 24), 500))

@@ -6,17 +6,17 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from maskwalk.denoisers.pretrained import (
+from maskwalk.denoisers.files import (
     Pretrained,
     from_pretrained,
     load_pretrained,
     load_zoo,
     save_pretrained,
     save_zoo,
-    zoo_manifest,
 )
-from maskwalk.denoisers.weights import DDiTConfig, layout
+from maskwalk.denoisers.network.weights import DDiTConfig, layout
 from maskwalk.errors import MaskwalkError
+from maskwalk.resources import zoo_manifest
 
 TINY = DDiTConfig(vocab_size=11, length=6, hidden=32, cond=8, blocks=2, heads=2)
 

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from maskwalk import reproduction
+from maskwalk.bench.records import read_records
 from maskwalk.errors import MaskwalkError
-from maskwalk.published import attach, place, spec_of, tables
-from maskwalk.published.claims import CLAIMS, At, Claim, ledger, markdown
-from maskwalk.published.comparison import compare
-from maskwalk.records import read_records
+from maskwalk.paper import reproduce
+from maskwalk.paper.claims import CLAIMS, At, Claim, ledger, markdown
+from maskwalk.paper.compare import compare
+from maskwalk.paper.tables import attach, place, spec_of, tables
 from maskwalk.samplers import SAMPLERS
 from maskwalk.specs import parse
-from maskwalk.tasks import TASKS
 from maskwalk.training import zoo
 from maskwalk.training.settings import Settings
+from maskwalk.worlds.walks.tasks import TASKS
 
 TASK = {
     "unconditional": "unconditional()",
@@ -57,7 +57,7 @@ def test_every_name_is_a_canonical_spec_of_the_experiments() -> None:
     for task in TASK.values():
         assert task == TASKS.canonical(task)
     cells = {"unconditional": 0, "endpoint_conditional": 0, "bottleneck_conditional": 0}
-    for experiment in reproduction.paper():
+    for experiment in reproduce.paper():
         for entry in experiment.entries if experiment.name.startswith("table") else ():
             record = {"task": entry.cell.task, "sampler": entry.cell.sampler}
             where = place({**record, "column": entry.column})
@@ -166,7 +166,7 @@ def test_a_claim_is_judged_by_its_comparisons() -> None:
 def test_every_claim_names_cells_of_the_experiments() -> None:
     known = {
         At(entry.title, parse(entry.cell.task).name, entry.cell.sampler)
-        for experiment in reproduction.paper()
+        for experiment in reproduce.paper()
         for entry in experiment.entries
     }
     for claim in CLAIMS:
@@ -176,7 +176,7 @@ def test_every_claim_names_cells_of_the_experiments() -> None:
 def test_reproduce_runs_compares_and_resumes(
     cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reproduction, "QUICK", (2, 1))
+    monkeypatch.setattr(reproduce, "QUICK", (2, 1))
     words = ["reproduce", "paper", "--quick", "--only", "figure_distant_k", "--workers", "1"]
     code, out, _ = cli(*words, "--out", str(tmp_path))
     assert code == 0 and "report.html" in out
@@ -188,8 +188,8 @@ def test_reproduce_runs_compares_and_resumes(
     code, _, err = cli(*words, "--out", str(tmp_path))
     assert code == 0 and "days" not in err
     assert (tmp_path / "records.jsonl").read_bytes() == before
-    few = reproduction.paper(["figure_distant_k"], quick=True)
-    monkeypatch.setattr(reproduction, "paper", lambda only, quick: few)
+    few = reproduce.paper(["figure_distant_k"], quick=True)
+    monkeypatch.setattr(reproduce, "paper", lambda only, quick: few)
     words.remove("--quick")
     code, _, err = cli(*words, "--device", "cpu", "--out", str(tmp_path))
     assert code == 0 and "days on a CPU" in err
@@ -201,15 +201,15 @@ def test_training_for_the_reproduction_goes_on_where_it_stopped(
     """As after a kill between the last checkpoint and the packing: the same weights, packed."""
     monkeypatch.setattr(zoo, "HELD", 4)
     settings = Settings(steps=2, batch=4, every=1)
-    made = reproduction.fit(tmp_path, ["two_b1"], settings, "cpu", samples=1)
+    made = reproduce.fit(tmp_path, ["two_b1"], settings, "cpu", samples=1)
     first = json.loads((made / "manifest.json").read_text())["models"]["two_b1"]
     shutil.rmtree(made)
-    assert reproduction.fit(tmp_path, ["two_b1"], settings, "cpu", samples=1) == made
+    assert reproduce.fit(tmp_path, ["two_b1"], settings, "cpu", samples=1) == made
     again = json.loads((made / "manifest.json").read_text())["models"]["two_b1"]
     assert first["sha256"] == again["sha256"]
     # A zoo that is whole is not trained again, whatever the device.
     before = (made / "manifest.json").stat().st_mtime_ns
-    assert reproduction.train(tmp_path, "cpu") == made
+    assert reproduce.train(tmp_path, "cpu") == made
     assert (made / "manifest.json").stat().st_mtime_ns == before
 
 

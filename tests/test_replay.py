@@ -13,27 +13,29 @@ from scipy.stats import chi2
 from torch import Tensor
 from typer.testing import CliRunner
 
-from maskwalk.canvas import UnmaskingPolicy
-from maskwalk.cells import Cell, build_law
-from maskwalk.commands.diagnose import diagnose as command
-from maskwalk.commands.diagnose import table
-from maskwalk.contract import FALSE_ALARM, goodness_of_fit
-from maskwalk.decoding import decode
-from maskwalk.denoisers.protocol import Denoiser
-from maskwalk.denoisers.table import build_denoiser
-from maskwalk.diagnosis import PAPER, best_plans, diagnose, exact_walks, for_json
-from maskwalk.draws import Draw, Purpose, Streams
+from maskwalk.analysis.contract import FALSE_ALARM, goodness_of_fit
+from maskwalk.analysis.law import bridge_law, sampler_law
+from maskwalk.analysis.likelihood import Likelihood, estimate
+from maskwalk.analysis.losses import PAPER, best_plans, diagnose, exact_walks, for_json
+from maskwalk.analysis.replay import Replayed, Watched, bridges, replay, truth_of
+from maskwalk.bench.cell import Cell
+from maskwalk.cli.diagnose import diagnose as command
+from maskwalk.cli.diagnose import table
+from maskwalk.decoding.decode import decode
+from maskwalk.decoding.draw import Draw
+from maskwalk.decoding.policy import UnmaskingPolicy
+from maskwalk.denoiser import Denoiser
+from maskwalk.denoisers.resolve import build_denoiser
 from maskwalk.errors import MaskwalkError
-from maskwalk.exact import bridge_law, sampler_law
-from maskwalk.likelihood import Likelihood, estimate
-from maskwalk.oracles import EnumerationOracle, oracle_for
-from maskwalk.replay import Replayed, Watched, bridges, replay, truth_of
 from maskwalk.samplers import SAMPLERS
 from maskwalk.samplers.planned import Planned
 from maskwalk.samplers.random import Random
 from maskwalk.specs import Spec
-from maskwalk.tasks import TASKS
-from maskwalk.walks import WalkLaw
+from maskwalk.streams import Purpose, Streams
+from maskwalk.worlds.walks.build import build_law
+from maskwalk.worlds.walks.laws import WalkLaw
+from maskwalk.worlds.walks.oracles import EnumerationOracle, oracle_for
+from maskwalk.worlds.walks.tasks import TASKS
 from tests.conftest import STANDS, small_law
 from tests.mutants.samplers import DrawsFirst, NeverRemasks, OverwritesGiven
 
@@ -47,7 +49,7 @@ class Noisy:
 
     oracle: Denoiser
     noise: float = 0.05
-    grid: float = 1e-9
+    score_grid: float = 1e-9
     vocab_size: int = field(init=False)
     mask_id: int = field(init=False)
 
@@ -331,7 +333,7 @@ class Flat:
 
     vocab_size: int
     mask_id: int
-    grid: float = 1e-4
+    score_grid: float = 1e-4
 
     def __call__(self, tokens: Tensor, at: Tensor | None = None) -> Tensor:
         at = tokens == self.mask_id if at is None else at
@@ -442,7 +444,7 @@ class NineInTen:
 
     vocab_size: int = 2
     mask_id: int = 2
-    grid: float = 1e-9
+    score_grid: float = 1e-9
 
     def __call__(self, tokens: Tensor, at: Tensor | None = None) -> Tensor:
         at = tokens == 2 if at is None else at

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from maskwalk.bench.labels import KNOWN, SPARE, families, samplers, task_label
 from maskwalk.errors import MaskwalkError
 from maskwalk.report import write_report
 from maskwalk.report.flips import ranking_flips
-from maskwalk.report.labels import KNOWN, SPARE, families, samplers, task_label
 from maskwalk.report.page import embedded, page
 from maskwalk.report.study import arrange
 from maskwalk.report.summary import findings, intro, listed

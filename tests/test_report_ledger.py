@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from maskwalk.cli import app
-from maskwalk.diagnosis import diagnose, exact_walks, for_json
+from maskwalk.analysis.losses import diagnose, exact_walks, for_json
+from maskwalk.cli.main import app
 from maskwalk.errors import MaskwalkError
-from maskwalk.oracles import oracle_for
 from maskwalk.report import read_ledger, write_report
 from maskwalk.report.ledger import FILE, groups, sheet, specs
 from maskwalk.report.study import arrange
 from maskwalk.samplers import SAMPLERS
-from maskwalk.tasks import TASKS
+from maskwalk.worlds.walks.oracles import oracle_for
+from maskwalk.worlds.walks.tasks import TASKS
 from tests.conftest import small_law
 from tests.fake_records import SOME, small
 from tests.test_replay import Noisy

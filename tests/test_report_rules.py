@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from maskwalk.holm import holm
 from maskwalk.report import front_tables, write_report
 from maskwalk.report.page import page
 from maskwalk.report.rule_lines import drawn_series
 from maskwalk.report.rules import MANY, Stand, beats, crowded, front, leaders, stands, turns
 from maskwalk.report.study import arrange
 from maskwalk.report.summary import Point, points_of
+from maskwalk.stats import holm
 from tests import fake_records
 
 TREE, DEGREE = "spanning tree", "degree 7"

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from maskwalk.bench.labels import families, line, numbers, read, samplers
 from maskwalk.report import write_report
 from maskwalk.report.flips import ranking_flips
-from maskwalk.report.labels import families, line, numbers, read, samplers
 from maskwalk.report.modes import against_paper, compared, modes_told
 from maskwalk.report.page import MOST_TRACED, page, page_data, traced_panels
 from maskwalk.report.series import series, swept

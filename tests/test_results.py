@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from maskwalk.published.claims import ledger, markdown
-from maskwalk.published.comparison import compare
-from maskwalk.records import read_records
-from maskwalk.texts.experiment import HELD_OUT, Setting, TextExperiment
-from maskwalk.texts.records import text_records
+from maskwalk.bench.records import read_records
+from maskwalk.bench.text_experiment import HELD_OUT, Setting, TextExperiment
+from maskwalk.bench.text_records import text_records
+from maskwalk.paper.claims import ledger, markdown
+from maskwalk.paper.compare import compare
 
 ROOT = Path(__file__).parent.parent
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from maskwalk.denoisers.weights import DDiTConfig
+from maskwalk.denoisers.network.weights import DDiTConfig
 from maskwalk.errors import MaskwalkError
 from maskwalk.training.checkpoints import checkpoints, save_checkpoint
 from maskwalk.training.distributed import free_port

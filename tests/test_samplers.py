@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from maskwalk.decoding import Decoded, decode
-from maskwalk.draws import Streams
+from maskwalk.decoding.decode import Decoded, decode
 from maskwalk.samplers import SAMPLERS
-from maskwalk.samplers.shared.chunks import chunks
+from maskwalk.samplers.parts.runs import runs
+from maskwalk.streams import Streams
 
 
 @dataclass
@@ -22,7 +22,7 @@ class Lookup:
     sure: Tensor  # probability of token 1 at each position
     vocab_size: int = 2
     mask_id: int = 2
-    grid: float = 1e-9
+    score_grid: float = 1e-9
 
     def __call__(self, tokens: Tensor, at: Tensor | None = None) -> Tensor:
         at = tokens == self.mask_id if at is None else at
@@ -48,8 +48,8 @@ def full(length: int) -> Tensor:
     return torch.ones((1, length), dtype=torch.bool)
 
 
-def test_chunks_by_hand() -> None:
-    start, size = chunks(torch.tensor([[1, 1, 0, 1, 0, 0, 1, 1, 1]]).bool())
+def test_runs_by_hand() -> None:
+    start, size = runs(torch.tensor([[1, 1, 0, 1, 0, 0, 1, 1, 1]]).bool())
     assert start.tolist() == [[0, 0, 2, 3, 4, 5, 6, 6, 6]]
     assert size.tolist() == [[2, 2, 0, 1, 0, 0, 3, 3, 3]]
 
@@ -117,7 +117,7 @@ def test_depth_from_any_revealed_set(length: int, k: int, seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     masked = torch.rand((8, length), generator=generator) < 0.7
     masked[:, 0] |= ~masked.any(1)
-    longest = chunks(masked)[1].amax(1)
+    longest = runs(masked)[1].amax(1)
     result = run(f"bisection(order={k})", masked)
     bound = torch.tensor([k * ceil(log2(int(n) / k + 1)) for n in longest])
     assert (result.calls <= bound).all()

@@ -3,8 +3,8 @@ import math
 import pytest
 import torch
 
+from maskwalk.decoding.scores import score
 from maskwalk.errors import MaskwalkError
-from maskwalk.scores import score
 
 
 def test_scores_by_hand() -> None:

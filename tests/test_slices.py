@@ -4,11 +4,13 @@ import pytest
 import torch
 from torch import Tensor
 
-import maskwalk.slices as slices
-from maskwalk.canvas import Canvas, RoundStreams, View
-from maskwalk.draws import Draw, Streams, inverse_cdf
-from maskwalk.scores import SCORES
-from maskwalk.slices import by_rows, keep_rows
+import maskwalk.kernels.rows as slices
+from maskwalk.decoding.canvas import Canvas, RoundStreams
+from maskwalk.decoding.draw import Draw
+from maskwalk.decoding.scores import SCORES
+from maskwalk.decoding.view import View
+from maskwalk.kernels.rows import by_rows, keep_rows
+from maskwalk.streams import Streams, inverse_cdf
 
 
 def table(rows: int = 37, vocab: int = 500, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -64,7 +66,7 @@ def test_rows_are_kept_in_place(slice_size: int, monkeypatch: pytest.MonkeyPatch
 class Asked:
     """A denoiser that counts its calls."""
 
-    vocab_size, mask_id, grid = 500, 500, 1e-4
+    vocab_size, mask_id, score_grid = 500, 500, 1e-4
 
     def __init__(self) -> None:
         self.calls = 0
@@ -85,6 +87,6 @@ def test_the_last_look_is_the_same_and_asks_once(monkeypatch: pytest.MonkeyPatch
     view = View(canvas, asked, RoundStreams(Streams(0, 3), 0, 5, Draw(), "uniform"))
     view.score("entropy")
     expected = view.log_marginals_at(chosen)
-    assert torch.equal(view.last_look(chosen), expected) and asked.calls == 1
+    assert torch.equal(view.take_marginals(chosen), expected) and asked.calls == 1
     # What it gave up is asked for again, not remembered wrongly.
     assert torch.equal(view.log_marginals_at(chosen), expected) and asked.calls == 2

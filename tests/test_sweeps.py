@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from maskwalk.bench.experiment import Experiment
 from maskwalk.errors import MaskwalkError
-from maskwalk.experiment import Experiment
 from maskwalk.samplers import SAMPLERS
 from maskwalk.samplers.table import expand, source
 

@@ -4,11 +4,11 @@ import pytest
 import torch
 from scipy.stats import chisquare
 
-from maskwalk import tasks
 from maskwalk.errors import MaskwalkError
-from maskwalk.graphs import GRAPHS
-from maskwalk.tasks import HELD_OUT, TASKS, Prompts
-from maskwalk.walks import WALKS, WalkLaw
+from maskwalk.worlds.walks import tasks
+from maskwalk.worlds.walks.graphs import GRAPHS
+from maskwalk.worlds.walks.laws import WALKS, WalkLaw
+from maskwalk.worlds.walks.tasks import HELD_OUT, TASKS, Prompts
 
 FALSE_ALARM = 1e-6  # of each chi-square test; seeds are fixed, so a pass stays a pass
 

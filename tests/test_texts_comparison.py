@@ -9,13 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maskwalk.errors import MaskwalkError
-from maskwalk.texts.comparison import (
-    agreements,
-    differences,
-    find,
-    predictions,
-    truncations,
-)
+from maskwalk.report.comparison import agreements, differences, find, predictions, truncations
 from tests import fake_texts
 
 

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from maskwalk.errors import MaskwalkError
-from maskwalk.language.own import END, read_tokenizer_bytes, token_bytes
-from maskwalk.texts.corpus import Corpus, prepare
+from maskwalk.worlds.text.corpus import Corpus, prepare
+from maskwalk.worlds.text.passages import END, read_tokenizer_bytes, token_bytes
 from tests.tiny_books import LENGTH, TinyBooks, for_session, written
 
 pytest.importorskip("tokenizers")

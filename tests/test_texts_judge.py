@@ -12,18 +12,18 @@ import numpy as np
 import pytest
 import torch
 
-import maskwalk.texts.judge as judge_module
-import maskwalk.texts.judging as judging_module
+import maskwalk.analysis.judge as judge_module
+import maskwalk.bench.judging as judging_module
+from maskwalk.analysis.judge import Judge, Reading, load_judge
+from maskwalk.bench.judging import Judging
+from maskwalk.bench.records import RecordFile
+from maskwalk.bench.text_records import text_records
 from maskwalk.errors import MaskwalkError
-from maskwalk.records import RecordFile
-from maskwalk.texts.judge import Judge, Reading, load_judge
-from maskwalk.texts.judging import Judging
-from maskwalk.texts.measures import bits_per_byte
-from maskwalk.texts.records import text_records
+from maskwalk.worlds.text.metrics import bits_per_byte
 from tests import fake_texts
 
 transformers = pytest.importorskip("transformers")
-standins = pytest.importorskip("maskwalk.language.standins")
+standins = pytest.importorskip("maskwalk.denoisers.language.standins")
 
 TEXTS = [
     "the cat sat on the mat",

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maskwalk.errors import MaskwalkError
-from maskwalk.texts.mauve import _area, mauve
-from maskwalk.texts.measures import (
+from maskwalk.worlds.text.mauve import _area, mauve
+from maskwalk.worlds.text.metrics import (
     bits_per_byte,
     estimate,
     perplexity,

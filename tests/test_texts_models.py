@@ -12,29 +12,30 @@ import pytest
 import torch
 from torch import Tensor
 
-import maskwalk.texts.fitting as fitting
+import maskwalk.training.fit_text as fitting
 import maskwalk.training.loop as loop
-from maskwalk.decoding import decode
-from maskwalk.denoisers.pretrained import (
+from maskwalk.analysis.paths import along_paths
+from maskwalk.analysis.replay import replay
+from maskwalk.decoding.decode import decode
+from maskwalk.decoding.generation import generate
+from maskwalk.denoisers.files import (
     Pretrained,
     load_pretrained,
     load_zoo,
     save_pretrained,
     save_zoo,
-    zoo_manifest,
 )
-from maskwalk.denoisers.weights import DDiTConfig, layout
-from maskwalk.draws import Streams
+from maskwalk.denoisers.language.books import BookModel, NextToken, is_books, load_books
+from maskwalk.denoisers.language.mdlm import MDLM
+from maskwalk.denoisers.network.weights import DDiTConfig, layout
 from maskwalk.errors import MaskwalkError
-from maskwalk.language import generate
-from maskwalk.language.mdlm import MDLM
-from maskwalk.language.own import NextToken, OwnModel, is_own, load_own, token_bytes
-from maskwalk.replay import replay
+from maskwalk.resources import zoo_manifest
 from maskwalk.samplers import SAMPLERS
-from maskwalk.texts.corpus import prepare
-from maskwalk.texts.fitting import Plan, fit_text, total_nats
-from maskwalk.texts.packing import pack
-from maskwalk.texts.paths import along_paths
+from maskwalk.streams import Streams
+from maskwalk.training.fit_text import Plan, fit_text, total_nats
+from maskwalk.training.pack import pack
+from maskwalk.worlds.text.corpus import prepare
+from maskwalk.worlds.text.passages import token_bytes
 from tests.tiny_books import LENGTH, TinyBooks, for_session, plan, small, written
 
 pytest.importorskip("transformers")
@@ -50,13 +51,13 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     small(monkeypatch)
 
 
-def rough(causal: bool, vocab: int, length: int, rows: int = 3, size: float = 0.4) -> OwnModel:
+def rough(causal: bool, vocab: int, length: int, rows: int = 3, size: float = 0.4) -> BookModel:
     """A network far from its zeros, so that every token matters to every other."""
     config = DDiTConfig(vocab, length, 16, 8, 2, 2, causal=causal, tied=True)
     flat = layout(config).initial([1])
     flat += size * torch.randn(flat.shape, generator=torch.Generator().manual_seed(1))
     kind = NextToken if causal else MDLM
-    return OwnModel(kind(config, flat[0], rows=rows), None)
+    return BookModel(kind(config, flat[0], rows=rows), None)
 
 
 def every_text(vocab: int, length: int) -> Tensor:
@@ -118,7 +119,7 @@ def test_the_next_token_is_all_a_causal_model_knows() -> None:
     assert bool((found.tokens != mask).all())
 
 
-def order_costs(model: OwnModel, text: Tensor) -> dict[tuple[int, ...], float]:
+def order_costs(model: BookModel, text: Tensor) -> dict[tuple[int, ...], float]:
     """-log p of a text under a masked model, for every order of revealing one at a time."""
     length = len(text)
     place = torch.arange(length)
@@ -190,8 +191,8 @@ def test_a_trained_directory_has_all_that_is_needed(books: TinyBooks, name: str)
     assert names_in(folder) >= {
         "model.safetensors", "model.json", "tokenizer.json", "held_out.npy", "best",
     }  # fmt: skip
-    model = load_own(folder)
-    assert is_own(folder) and model.causal == (name == "ar") and model.longest == LENGTH
+    model = load_books(folder)
+    assert is_books(folder) and model.causal == (name == "ar") and model.longest == LENGTH
     assert (folder / "tokenizer.json").read_bytes() == (corpus.path / "tokenizer.json").read_bytes()
     assert model.held_out is not None
     assert torch.equal(model.held_out, corpus.chosen("test", LENGTH, 1024))
@@ -261,7 +262,7 @@ def test_training_goes_on_after_a_kill_and_keeps_its_directory(
             fit_text(corpus, few, tmp_path / "m")
     assert saved == [2, 4]
     with pytest.raises(MaskwalkError, match="is no model of text"):
-        load_own(tmp_path / "m")
+        load_books(tmp_path / "m")
     fit_text(corpus, few, tmp_path / "m", resume=True)
     assert (tmp_path / "m" / "model.safetensors").read_bytes() == whole
     again = fit_text(corpus, few, tmp_path / "m", resume=True)  # nothing left but the test
@@ -276,8 +277,8 @@ def test_training_goes_on_after_a_kill_and_keeps_its_directory(
     for resume, says in ((False, "already holds a run"), (True, "belongs to another run")):
         with pytest.raises(MaskwalkError, match=says):
             fit_text(other, few, tmp_path / "m", resume=resume)
-    assert torch.equal(load_own(tmp_path / "m").held_out, again.held_out)
-    assert load_own(tmp_path / "m").tokenizer.get_vocab() == again.tokenizer.get_vocab()
+    assert torch.equal(load_books(tmp_path / "m").held_out, again.held_out)
+    assert load_books(tmp_path / "m").tokenizer.get_vocab() == again.tokenizer.get_vocab()
     assert other.path.joinpath("tokenizer.json").read_bytes() != (
         (tmp_path / "m" / "tokenizer.json").read_bytes()
     )
@@ -323,7 +324,7 @@ def test_a_packed_model_answers_as_its_directory_does(
     books: TinyBooks, zoo: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MASKWALK_ZOO", str(zoo))
-    mine, packed = load_own(books.models / name), load_own(f"zoo:tiny_{name}")
+    mine, packed = load_books(books.models / name), load_books(f"zoo:tiny_{name}")
     assert list(zoo_manifest()) == ["walks", "tiny_mdm", "tiny_ar"]
     assert load_zoo("walks").about["graph"] == "st_er(nodes=5, p=0.1)"
     assert mine.held_out is not None and packed.held_out is not None
@@ -349,10 +350,10 @@ def test_a_packed_model_answers_as_its_directory_does(
 def test_a_zoo_carries_the_first_of_many_passages(
     books: TinyBooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("maskwalk.texts.packing.PASSAGES", 7)
+    monkeypatch.setattr("maskwalk.training.pack.PASSAGES", 7)
     pack(books.models / "ar", "few", "tiny", tmp_path)
     monkeypatch.setenv("MASKWALK_ZOO", str(tmp_path))
-    mine, packed = load_own(books.models / "ar").held_out, load_own("zoo:few").held_out
+    mine, packed = load_books(books.models / "ar").held_out, load_books("zoo:few").held_out
     assert mine is not None and packed is not None and len(mine) > 7
     assert torch.equal(packed, mine[:7])
 
@@ -365,7 +366,7 @@ def test_packing_again_replaces_the_model_of_that_name(
     before = zoo_manifest(folder)
     pack(books.models / "ar", "tiny_mdm", "tiny", folder)
     after = zoo_manifest(folder)
-    assert list(after) == list(before) and load_own("zoo:tiny_mdm").causal
+    assert list(after) == list(before) and load_books("zoo:tiny_mdm").causal
     assert {k: v for k, v in after.items() if k != "tiny_mdm"} == {
         k: v for k, v in before.items() if k != "tiny_mdm"
     }
@@ -392,10 +393,10 @@ def test_a_damaged_zoo_file_is_named(
     data[len(data) // 2] ^= 1
     file.write_bytes(data)
     with pytest.raises(MaskwalkError, match=rf"{part}\.xz is not the file its manifest describes"):
-        load_own("zoo:tiny_mdm")
+        load_books("zoo:tiny_mdm")
     file.unlink()
     with pytest.raises(MaskwalkError, match=rf"Cannot read .*{part}\.xz"):
-        load_own("zoo:tiny_mdm")
+        load_books("zoo:tiny_mdm")
 
 
 def test_what_is_no_model_of_text(
@@ -403,15 +404,15 @@ def test_what_is_no_model_of_text(
 ) -> None:
     monkeypatch.setenv("MASKWALK_ZOO", str(zoo))
     for source in ("zoo:walks", "zoo:nothing", tmp_path, tmp_path / "nowhere"):
-        assert not is_own(source)
+        assert not is_books(source)
         with pytest.raises(MaskwalkError, match="is no model of text: neither zoo:NAME"):
-            load_own(source)
+            load_books(source)
     for name in ("model.json", "model.safetensors", "tokenizer.json"):
         shutil.copy(books.models / "mdm" / name, tmp_path)
     with pytest.raises(MaskwalkError, match=r"Cannot read .*held_out\.npy"):
-        load_own(tmp_path)
+        load_books(tmp_path)
     save_pretrained(load_zoo("walks"), tmp_path / "walks")
-    assert not is_own(tmp_path / "walks")
+    assert not is_books(tmp_path / "walks")
 
 
 # --- the shipped ones, out of the box
@@ -419,7 +420,7 @@ def test_what_is_no_model_of_text(
 
 @pytest.mark.parametrize("name", ["books_mdm", "books_ar"])
 def test_a_shipped_model_writes(name: str) -> None:
-    model = load_own(f"zoo:{name}", rows=2)
+    model = load_books(f"zoo:{name}", rows=2)
     made = generate(model, length=16, count=2, seed=1)
     assert made.tokens.shape == (2, 16) and bool((made.tokens != model.mask).all())
     assert made.texts[0] != made.texts[1] and all(len(text) > 16 for text in made.texts)
@@ -431,7 +432,7 @@ def test_held_out_text_replays_under_the_shipped_models() -> None:
     """Bits a byte not far from those of the whole test split."""
     found = {}
     for name, spec in (("books_mdm", "bisection(order=4)"), ("books_ar", "left_to_right()")):
-        model = load_own(f"zoo:{name}", rows=1)
+        model = load_books(f"zoo:{name}", rows=1)
         assert model.held_out is not None
         passage = model.held_out[:1, :48] if model.causal else model.held_out[:1]
         rule = SAMPLERS.build(spec)

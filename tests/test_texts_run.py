@@ -13,29 +13,31 @@ import numpy as np
 import pytest
 import torch
 
-import maskwalk.texts.judging as judging_module
-import maskwalk.texts.run as run_module
-from maskwalk.decoding import decode
-from maskwalk.denoisers.pretrained import load_pretrained, save_pretrained
-from maskwalk.draws import Draw, Streams
+import maskwalk.bench.judging as judging_module
+import maskwalk.bench.text_run as run_module
+from maskwalk.analysis.judge import Judge, load_judge
+from maskwalk.analysis.replay import replay
+from maskwalk.bench.judging import Judging
+from maskwalk.bench.records import Record, read_records
+from maskwalk.bench.text_experiment import HELD_OUT, Setting, TextExperiment, draw_of
+from maskwalk.bench.text_records import text_records
+from maskwalk.bench.text_run import TextRun
+from maskwalk.decoding.decode import decode
+from maskwalk.decoding.draw import Draw
+from maskwalk.decoding.generation import generate
+from maskwalk.denoisers.files import load_pretrained, save_pretrained
+from maskwalk.denoisers.language.books import load_books
 from maskwalk.errors import MaskwalkError
-from maskwalk.language import generate
-from maskwalk.language.own import load_own, token_bytes
-from maskwalk.records import Record, read_records
-from maskwalk.replay import replay
+from maskwalk.resources import shipped
 from maskwalk.samplers import SAMPLERS
-from maskwalk.shipped import shipped
-from maskwalk.texts.experiment import HELD_OUT, Setting, TextExperiment, draw_of
-from maskwalk.texts.fitting import total_nats
-from maskwalk.texts.judge import Judge, load_judge
-from maskwalk.texts.judging import Judging
-from maskwalk.texts.measures import perplexity, token_entropy
-from maskwalk.texts.records import text_records
-from maskwalk.texts.run import TextRun
+from maskwalk.streams import Streams
+from maskwalk.training.fit_text import total_nats
+from maskwalk.worlds.text.metrics import perplexity, token_entropy
+from maskwalk.worlds.text.passages import token_bytes
 from tests.tiny_books import LENGTH, TinyBooks, for_session, small, written
 
 pytest.importorskip("transformers")
-standins = pytest.importorskip("maskwalk.language.standins")
+standins = pytest.importorskip("maskwalk.denoisers.language.standins")
 
 FILE = shipped("experiments") / "paper" / "figure_language.toml"
 FAMILIES = (
@@ -133,7 +135,7 @@ def test_the_shipped_experiment(quick: bool) -> None:
     assert [s.preset for s in judged if s.sampler == HELD_OUT] == ["exact", "top_p=0.9"]
     assert {s.sampler for s in judged} == {HELD_OUT, *e.judge}
     assert e.judged <= e.count and e.judged >= 20 <= e.references  # what MAUVE needs
-    held = load_own(e.models[0]).held_out
+    held = load_books(e.models[0]).held_out
     assert held is not None and held.shape[1] >= e.length
     assert len(held) - e.references >= max(e.judged, e.replayed)
     for setting in settings:
@@ -157,7 +159,7 @@ def flat(tokens: torch.Tensor, at: torch.Tensor | None = None) -> torch.Tensor:
 @pytest.mark.parametrize(("length", "calls"), [(1024, 161), (256, 100)])
 def test_bisection_of_the_papers_order_takes_this_many_calls(length: int, calls: int) -> None:
     denoiser: Any = flat
-    denoiser.vocab_size, denoiser.mask_id, denoiser.grid = 2, 2, 1e-9
+    denoiser.vocab_size, denoiser.mask_id, denoiser.score_grid = 2, 2, 1e-9
     blank = torch.full((1, length), 2)
     found = decode(SAMPLERS.build("bisection(order=32)"), denoiser, blank, streams=Streams(0, 1))
     assert found.calls.tolist() == [calls]
@@ -292,7 +294,7 @@ CALLS = {
 
 
 def test_records_say_what_generating_and_measuring_apart_says(books: TinyBooks, made: Path) -> None:
-    e, models = tiny(books), {n: load_own(books.models / n) for n in ("mdm", "ar")}
+    e, models = tiny(books), {n: load_books(books.models / n) for n in ("mdm", "ar")}
     for setting, record in by_setting(made).items():
         if setting.sampler == HELD_OUT:
             continue
@@ -330,7 +332,7 @@ def test_only_exact_draws_of_policies_that_choose_first_are_replayed(
     replayed = {s for s, r in found.items() if "replay_bpb" in r["metrics"]}
     specs = ("left_to_right()", "random(block=4)", "bisection(order=2)", "entropy(block=8)")
     assert replayed == {Setting(spec, "exact") for spec in specs}
-    model = load_own(books.models / "mdm")
+    model = load_books(books.models / "mdm")
     assert model.held_out is not None
     passages = model.held_out[30:40]  # after the references
     rule = SAMPLERS.build("random(block=4)")
@@ -352,7 +354,7 @@ def test_only_exact_draws_of_policies_that_choose_first_are_replayed(
 
 
 def test_held_out_text_is_a_record_of_every_draw(books: TinyBooks, made: Path) -> None:
-    found, scorer = by_setting(made), load_own(books.models / "ar")
+    found, scorer = by_setting(made), load_books(books.models / "ar")
     one, other = (found[Setting(HELD_OUT, preset)] for preset in ("exact", "top_p=0.9"))
     assert one["metrics"] == other["metrics"] and one["texts"] == other["texts"]
     numbers = one["metrics"]
@@ -373,7 +375,7 @@ def test_held_out_text_of_another_length_is_scored_at_that_length(
     """What the scorer was tested with is not the mark for shorter texts."""
     e = replace(tiny(books), length=6, samplers=(), exact_only=(), judge=(), presets=("exact",))
     (record,) = TextRun(e, tmp_path)
-    scorer = load_own(books.models / "ar")
+    scorer = load_books(books.models / "ar")
     assert scorer.held_out is not None
     nats = total_nats(scorer, scorer.held_out[30:, :6])
     value = record["metrics"]["own_ppl"]["value"]
@@ -382,7 +384,7 @@ def test_held_out_text_of_another_length_is_scored_at_that_length(
 
 
 def test_only_what_the_judge_reads_is_kept(books: TinyBooks, made: Path) -> None:
-    e, model = tiny(books), load_own(books.models / "mdm")
+    e, model = tiny(books), load_books(books.models / "mdm")
     keys = {f"{e.key(setting)}.npy" for setting in e.settings if e.reads(setting)}
     assert len(keys) == 6  # two policies and held-out text, under two draws
     kept = {file.name for file in (made / "samples").iterdir()}
@@ -413,7 +415,7 @@ def test_a_run_goes_on_where_it_stopped(
     for name in (made / "samples").iterdir():
         assert (tmp_path / "samples" / name.name).read_bytes() == name.read_bytes()
     monkeypatch.setattr(run_module, "decode", lambda *_, **__: pytest.fail("sampled again"))
-    monkeypatch.setattr(run_module, "load_own", lambda *_, **__: pytest.fail("loaded again"))
+    monkeypatch.setattr(run_module, "load_books", lambda *_, **__: pytest.fail("loaded again"))
     again = TextRun(e, tmp_path)
     assert list(again) == [] and again.done == again.total
     assert file.read_bytes() == after
@@ -627,7 +629,7 @@ def test_prepare_and_train_from_the_command_line(
     code, out, err = cli(*words, "--out", str(mdm), "--scorer", str(ar))
     assert code == 0 and "Test, 4 passages: perplexity, at most" in out, err
     assert "own" in out and "bisection(order=4):" in out
-    assert load_own(ar).causal and not load_own(mdm).causal
+    assert load_books(ar).causal and not load_books(mdm).causal
     code, _, err = cli(*words, "--out", str(mdm))
     assert code == 2 and "already holds a run" in err
     again = ("--kind", "causal", "--out", str(ar), "--resume", "--samples", "9999")
@@ -645,7 +647,7 @@ def test_prepare_and_train_from_the_command_line(
 
 
 def test_replay_on_the_command_line(cli: Cli, books: TinyBooks) -> None:
-    model = load_own(books.models / "mdm")
+    model = load_books(books.models / "mdm")
     assert model.held_out is not None
     words = ("text", "replay", str(books.models / "mdm"), "--count", "6", "--length", "8")
     asked = ("--sampler", "bisection(order=2)", "--sampler", "random(block=3)", "--paths", "4")
@@ -754,7 +756,7 @@ def test_the_figure_from_the_command_line(
     pytest.importorskip("mauve")
     (tmp_path / "experiments" / "paper").mkdir(parents=True)
     (tmp_path / "experiments" / "paper" / "figure_language.toml").write_text(TINY)
-    monkeypatch.setattr("maskwalk.shipped.shipped", lambda name: tmp_path / name)
+    monkeypatch.setattr("maskwalk.resources.shipped", lambda name: tmp_path / name)
     to = tmp_path / "run"
     words = ["reproduce", "paper", "--only", "figure_language", "--quick", "--device", "cpu"]
     words += ["--models", str(books.models), "--out", str(to)]

@@ -9,14 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from maskwalk.decoding import decode
-from maskwalk.draws import Streams
+from maskwalk.analysis.law import _distinct
+from maskwalk.decoding.decode import decode
 from maskwalk.errors import MaskwalkError
-from maskwalk.exact import _distinct
-from maskwalk.oracles import oracle_for
-from maskwalk.samplers import Bisection, Entropy, GuidedBisection, Random
-from maskwalk.theory import Check, check_all, draw_dags
-from maskwalk.theory.bottleneck import (
+from maskwalk.paper.theory import Check, check_all, draw_dags
+from maskwalk.paper.theory.bottleneck import (
     bottleneck,
     entropy_two,
     entropy_two_exactly,
@@ -26,7 +23,7 @@ from maskwalk.theory.bottleneck import (
     random_two,
     random_two_exactly,
 )
-from maskwalk.theory.check import (
+from maskwalk.paper.theory.check import (
     blank,
     bridged_distance,
     build,
@@ -36,7 +33,10 @@ from maskwalk.theory.check import (
     same_law,
     same_number,
 )
-from maskwalk.theory.exactness import BISECTION_LAWS, JOINED
+from maskwalk.paper.theory.exactness import BISECTION_LAWS, JOINED
+from maskwalk.samplers import Bisection, Entropy, GuidedBisection, Random
+from maskwalk.streams import Streams
+from maskwalk.worlds.walks.oracles import oracle_for
 
 
 @pytest.fixture(scope="module")

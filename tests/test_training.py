@@ -9,20 +9,21 @@ import pytest
 import torch
 from torch import Tensor
 
-from maskwalk.denoisers.ddit import hidden_states, logits, modulations
-from maskwalk.denoisers.network import NetworkDenoiser
-from maskwalk.denoisers.pretrained import load_zoo, zoo_manifest
-from maskwalk.denoisers.weights import DDiTConfig, layout
+from maskwalk.denoisers.files import load_zoo
+from maskwalk.denoisers.network.ddit import hidden_states, logits, modulations
+from maskwalk.denoisers.network.weights import DDiTConfig, layout
+from maskwalk.denoisers.trained import NetworkDenoiser
 from maskwalk.errors import MaskwalkError
-from maskwalk.fitting import fit_zoo
-from maskwalk.oracles import oracle_for
+from maskwalk.resources import zoo_manifest
 from maskwalk.training import zoo
 from maskwalk.training.data import Walks
+from maskwalk.training.fit import fit_zoo
 from maskwalk.training.loop import train
 from maskwalk.training.objective import EPSILON, Noise, bound, cross_entropy, loss
 from maskwalk.training.schedule import averaging, learning_rate
 from maskwalk.training.settings import Job, Settings
 from maskwalk.training.step import Part, Stepper, update
+from maskwalk.worlds.walks.oracles import oracle_for
 from tests.conftest import small_law
 
 TINY = DDiTConfig(vocab_size=5, length=4, hidden=16, cond=4, blocks=1, heads=2)

@@ -13,9 +13,9 @@ from scipy.sparse import csr_array
 from scipy.stats import chisquare
 
 from maskwalk.errors import MaskwalkError
-from maskwalk.graphs import GRAPHS, Graph, from_networkx
-from maskwalk.walks import WALKS, ChainLaw, DistantLaw, MarkovLaw, WalkLaw, lifted
-from maskwalk.walks.alias import Alias
+from maskwalk.worlds.walks.graphs import GRAPHS, Graph, from_networkx
+from maskwalk.worlds.walks.laws import WALKS, ChainLaw, DistantLaw, MarkovLaw, WalkLaw, lifted
+from maskwalk.worlds.walks.laws.alias import Alias
 
 FALSE_ALARM = 1e-6  # of each chi-square test; seeds are fixed, so a pass stays a pass
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from maskwalk.texts.corpus import Corpus, prepare
-from maskwalk.texts.fitting import RATES, SIZES, Plan, fit_text
+from maskwalk.training.fit_text import RATES, SIZES, Plan, fit_text
+from maskwalk.worlds.text.corpus import Corpus, prepare
 
 LENGTH = 16
 SHAPE = {"hidden": 16, "cond": 8, "blocks": 1, "heads": 2}

@@ -1,7 +1,7 @@
 """maskwalk: parallel samplers of masked diffusion models, measured where the truth is known.
 
-The names below are what a notebook needs; they are imported when first used, so that
-`maskwalk --version` does not wait for torch.
+`PUBLIC` lists every public name and the module it comes from. A name is imported when it is first
+used, so `maskwalk --version` does not wait for torch.
 """
 
 from importlib import import_module
@@ -9,49 +9,97 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-if TYPE_CHECKING:
-    from maskwalk.decoding import Decoded, decode
-    from maskwalk.denoisers.pretrained import from_pretrained, save_pretrained
-    from maskwalk.draws import Draw, Streams
-    from maskwalk.evaluation import evaluate
-    from maskwalk.graphs import GRAPHS
-    from maskwalk.oracles import oracle_for
-    from maskwalk.samplers import SAMPLERS
-    from maskwalk.tasks import TASKS
-    from maskwalk.walks import WALKS
-
-_HOME = {
-    "Decoded": "decoding",
-    "decode": "decoding",
-    "from_pretrained": "denoisers.pretrained",
-    "save_pretrained": "denoisers.pretrained",
-    "Draw": "draws",
-    "Streams": "draws",
-    "evaluate": "evaluation",
-    "GRAPHS": "graphs",
-    "oracle_for": "oracles",
-    "SAMPLERS": "samplers",
-    "TASKS": "tasks",
-    "WALKS": "walks",
+PUBLIC = {
+    "errors": ("MaskwalkError",),
+    "streams": ("Purpose", "Streams"),
+    "stats": ("Estimate",),
+    "denoiser": ("Denoiser",),
+    "worlds.walks.graphs": ("GRAPHS", "Graph"),
+    "worlds.walks.laws": ("WALKS", "WalkLaw"),
+    "worlds.walks.oracles": ("oracle_for",),
+    "worlds.walks.tasks": ("TASKS", "Prompts"),
+    "worlds.walks.metrics": ("METRICS", "Sample"),
+    "denoisers.resolve": ("DENOISERS",),
+    "denoisers.files": ("from_pretrained", "save_pretrained"),
+    "denoisers.language": ("Causal", "LanguageModel", "Masked", "load", "load_mdlm"),
+    "denoisers.language.books": ("load_books",),
+    "denoisers.language.standins": ("STAND_INS",),
+    "decoding.canvas": ("Canvas", "RoundStreams"),
+    "decoding.view": ("View",),
+    "decoding.policy": ("SAMPLERS", "Sampler", "UnmaskingPolicy"),
+    "decoding.draw": ("Draw",),
+    "decoding.decode": ("Decoded", "decode"),
+    "decoding.trace": ("Trace",),
+    "decoding.generation": ("Generated", "generate"),
+    "decoding.stopping": ("StopAt",),
+    "analysis.law": ("sampler_law", "total_variation"),
+    "analysis.replay": ("Replayed", "replay"),
+    "analysis.losses": ("best_plans", "diagnose", "exact_walks"),
+    "analysis.plans": ("information_curve", "optimal_sizes"),
+    "analysis.contract": ("broken_checks",),
+    "bench.verdict.result": ("Evaluation",),
+    "bench.verdict.run": ("evaluate",),
 }
-__all__ = [
-    "GRAPHS",
-    "SAMPLERS",
-    "TASKS",
-    "WALKS",
-    "Decoded",
-    "Draw",
-    "Streams",
-    "__version__",
-    "decode",
-    "evaluate",
-    "from_pretrained",
-    "oracle_for",
-    "save_pretrained",
-]
+_HOME = {name: module for module, names in PUBLIC.items() for name in names}
+__all__ = ["PUBLIC", "__version__", *_HOME]
+
+if TYPE_CHECKING:  # the same for type checkers, which do not run __getattr__ (tests/test_public.py)
+    from maskwalk.analysis.contract import broken_checks as broken_checks
+    from maskwalk.analysis.law import sampler_law as sampler_law
+    from maskwalk.analysis.law import total_variation as total_variation
+    from maskwalk.analysis.losses import best_plans as best_plans
+    from maskwalk.analysis.losses import diagnose as diagnose
+    from maskwalk.analysis.losses import exact_walks as exact_walks
+    from maskwalk.analysis.plans import information_curve as information_curve
+    from maskwalk.analysis.plans import optimal_sizes as optimal_sizes
+    from maskwalk.analysis.replay import Replayed as Replayed
+    from maskwalk.analysis.replay import replay as replay
+    from maskwalk.bench.verdict.result import Evaluation as Evaluation
+    from maskwalk.bench.verdict.run import evaluate as evaluate
+    from maskwalk.decoding.canvas import Canvas as Canvas
+    from maskwalk.decoding.canvas import RoundStreams as RoundStreams
+    from maskwalk.decoding.decode import Decoded as Decoded
+    from maskwalk.decoding.decode import decode as decode
+    from maskwalk.decoding.draw import Draw as Draw
+    from maskwalk.decoding.generation import Generated as Generated
+    from maskwalk.decoding.generation import generate as generate
+    from maskwalk.decoding.policy import SAMPLERS as SAMPLERS
+    from maskwalk.decoding.policy import Sampler as Sampler
+    from maskwalk.decoding.policy import UnmaskingPolicy as UnmaskingPolicy
+    from maskwalk.decoding.stopping import StopAt as StopAt
+    from maskwalk.decoding.trace import Trace as Trace
+    from maskwalk.decoding.view import View as View
+    from maskwalk.denoiser import Denoiser as Denoiser
+    from maskwalk.denoisers.files import from_pretrained as from_pretrained
+    from maskwalk.denoisers.files import save_pretrained as save_pretrained
+    from maskwalk.denoisers.language import Causal as Causal
+    from maskwalk.denoisers.language import LanguageModel as LanguageModel
+    from maskwalk.denoisers.language import Masked as Masked
+    from maskwalk.denoisers.language import load as load
+    from maskwalk.denoisers.language import load_mdlm as load_mdlm
+    from maskwalk.denoisers.language.books import load_books as load_books
+    from maskwalk.denoisers.language.standins import STAND_INS as STAND_INS
+    from maskwalk.denoisers.resolve import DENOISERS as DENOISERS
+    from maskwalk.errors import MaskwalkError as MaskwalkError
+    from maskwalk.stats import Estimate as Estimate
+    from maskwalk.streams import Purpose as Purpose
+    from maskwalk.streams import Streams as Streams
+    from maskwalk.worlds.walks.graphs import GRAPHS as GRAPHS
+    from maskwalk.worlds.walks.graphs import Graph as Graph
+    from maskwalk.worlds.walks.laws import WALKS as WALKS
+    from maskwalk.worlds.walks.laws import WalkLaw as WalkLaw
+    from maskwalk.worlds.walks.metrics import METRICS as METRICS
+    from maskwalk.worlds.walks.metrics import Sample as Sample
+    from maskwalk.worlds.walks.oracles import oracle_for as oracle_for
+    from maskwalk.worlds.walks.tasks import TASKS as TASKS
+    from maskwalk.worlds.walks.tasks import Prompts as Prompts
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'maskwalk' has no attribute {name!r}")
     return getattr(import_module(f"maskwalk.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

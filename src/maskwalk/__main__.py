@@ -1,5 +1,5 @@
 """`python -m maskwalk` is `maskwalk`."""
 
-from maskwalk.cli import main
+from maskwalk.cli.main import main
 
 main()

@@ -7,9 +7,14 @@ and `maskwalk list`, the contract test, the benchmark and the report then know i
 """
 
 import ast
+import importlib.util
 import inspect
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
 from typing import Any, Generic, TypeVar
 
 from maskwalk.errors import MaskwalkError, unknown
@@ -69,17 +74,26 @@ def _value(tree: ast.expr, text: str) -> Any:
 
 
 class Registry(Generic[T]):
-    """The table of one kind of thing. Parameters named in `context` come from the caller."""
+    """The table of one kind of thing. Parameters named in `context` come from the caller.
 
-    def __init__(self, kind: str, context: tuple[str, ...] = ()) -> None:
-        self.kind, self.context = kind, context
-        self._makers: dict[str, Callable[..., T]] = {}
+    `home` is the module whose import fills the table, so that it is never found empty.
+    """
+
+    def __init__(self, kind: str, context: tuple[str, ...] = (), home: str | None = None) -> None:
+        self.kind, self.context, self._home = kind, context, home
+        self._members: dict[str, Callable[..., T]] = {}
+
+    @property
+    def _makers(self) -> dict[str, Callable[..., T]]:
+        if self._home is not None and self._home not in sys.modules:
+            import_module(self._home)
+        return self._members
 
     def register(self, name: str) -> Callable[[F], F]:
         """Decorator: adds a class or function under `name`."""
 
         def add(maker: F) -> F:
-            self._makers[name] = maker
+            self._members[name] = maker
             return maker
 
         return add
@@ -140,3 +154,20 @@ class Registry(Generic[T]):
                 values[key] = self.build(value, **context)
         wanted = inspect.signature(self[spec.name]).parameters
         return self[spec.name](**{k: v for k, v in context.items() if k in wanted}, **values)
+
+
+def load_plugin(path: str) -> ModuleType:
+    """Runs a user's own Python file, whose `register` decorators add to the tables."""
+    file = Path(path)
+    if file.suffix != ".py" or not file.is_file():
+        raise MaskwalkError(f"A Python file is needed here; {path!r} is not one.")
+    name = f"maskwalk_include_{file.stem}"
+    spec = importlib.util.spec_from_file_location(name, file.resolve())
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as problem:
+        raise MaskwalkError(f"{path} failed: {type(problem).__name__}: {problem}.") from problem
+    return module

@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from maskwalk.denoisers.attention import attend, rotation
-from maskwalk.denoisers.network import NetworkDenoiser
-from maskwalk.denoisers.weights import DDiTConfig, layout
-from maskwalk.scores import SCORES, score
+from maskwalk.decoding.scores import SCORES, score
+from maskwalk.denoisers.network.attention import attend, rotation
+from maskwalk.denoisers.network.weights import DDiTConfig, layout
+from maskwalk.denoisers.trained import NetworkDenoiser
 from maskwalk.training.settings import Job, Settings
 from maskwalk.training.step import Stepper
 
@@ -97,7 +97,7 @@ def test_narrow_inference_is_near_and_keeps_ties() -> None:
     wide = NetworkDenoiser(config, weights)(tokens)
     narrow = NetworkDenoiser(config, weights, device="cuda", rows=64)
     assert float((narrow(tokens.cuda()).cpu() - wide).abs().max()) < 5e-3
-    entropies = score("entropy", narrow(torch.full((3, 24), 500).cuda()), narrow.grid)
+    entropies = score("entropy", narrow(torch.full((3, 24), 500).cuda()), narrow.score_grid)
     assert len(entropies.unique()) == 1
     parts = torch.cat([narrow(part.cuda()) for part in tokens.split(9)])
     assert torch.equal(parts, narrow(tokens.cuda()))

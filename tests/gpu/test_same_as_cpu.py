@@ -3,12 +3,13 @@
 import pytest
 import torch
 
-from maskwalk.decoding import decode
-from maskwalk.denoisers.pretrained import load_pretrained
-from maskwalk.diagnosis import diagnose
-from maskwalk.draws import Purpose, Streams, preset
-from maskwalk.oracles import EnumerationOracle, LiftedOracle, oracle_for
+from maskwalk.analysis.losses import diagnose
+from maskwalk.decoding.decode import decode
+from maskwalk.decoding.draw import preset
+from maskwalk.denoisers.files import load_pretrained
 from maskwalk.samplers import SAMPLERS
+from maskwalk.streams import Purpose, Streams
+from maskwalk.worlds.walks.oracles import EnumerationOracle, LiftedOracle, oracle_for
 from tests.conftest import STANDS, small_law
 
 pytestmark = pytest.mark.gpu

@@ -4,15 +4,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from maskwalk.decoding import decode
-from maskwalk.denoisers.weights import DDiTConfig, layout
-from maskwalk.draws import Streams
+from maskwalk.analysis.replay import replay
+from maskwalk.decoding.decode import decode
+from maskwalk.denoisers.language.base import LogMarginals
+from maskwalk.denoisers.language.books import NextToken
+from maskwalk.denoisers.language.mdlm import MDLM
+from maskwalk.denoisers.network.weights import DDiTConfig, layout
 from maskwalk.errors import MaskwalkError
-from maskwalk.language.answers import LogMarginals
-from maskwalk.language.mdlm import MDLM
-from maskwalk.language.own import NextToken
-from maskwalk.replay import replay
 from maskwalk.samplers import SAMPLERS
+from maskwalk.streams import Streams
 from maskwalk.training.objective import bound
 from tests.gpu.test_kernels import distance
 

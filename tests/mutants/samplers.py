@@ -6,11 +6,13 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from maskwalk.canvas import Canvas, RoundStreams, Sampler, State, UnmaskingPolicy, View
-from maskwalk.denoisers.protocol import Denoiser
-from maskwalk.draws import Purpose
+from maskwalk.decoding.canvas import Canvas, RoundStreams, State
+from maskwalk.decoding.policy import Sampler, UnmaskingPolicy
+from maskwalk.decoding.view import View
+from maskwalk.denoiser import Denoiser
 from maskwalk.samplers.entropy import Entropy
 from maskwalk.samplers.left_to_right import LeftToRight
+from maskwalk.streams import Purpose
 
 
 class EntropyBackwards(Entropy):
@@ -114,5 +116,5 @@ class DrawsFirst(UnmaskingPolicy):
     def choose(self, view: View, state: State, rng: RoundStreams) -> tuple[Tensor, State]:
         log_probs = view.log_marginals
         drawn = rng.draw(log_probs, view.masked)
-        kept = view.spread(-log_probs.gather(1, drawn[:, None])[:, 0])
+        kept = view.unpack(-log_probs.gather(1, drawn[:, None])[:, 0])
         return torch.zeros_like(view.masked).scatter(1, kept.argmin(1, keepdim=True), True), state

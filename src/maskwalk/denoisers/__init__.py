@@ -1,5 +1,1 @@
-"""Denoisers: the protocol, the trained network behind it, and how a name finds one."""
-
-from maskwalk.denoisers.protocol import Denoiser
-
-__all__ = ["Denoiser"]
+"""Denoisers: the trained network, files and the zoo, language models, and how a name finds one."""

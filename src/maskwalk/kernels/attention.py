@@ -8,7 +8,7 @@ kept for it. With e = exp(s - max s) rounded to the input's dtype,
     out = Σ e·v / Σ e,     the sum in the denominator being that of the *rounded* weights,
 
 so positions that carry equal values get exactly that value back: on a fully masked walk the scores
-of all positions stay equal to the last bit, and true ties remain ties (`grid`).
+of all positions stay equal to the last bit, and true ties remain ties (`score_grid`).
 """
 
 import torch

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
-from maskwalk.report.labels import Family, Sampler
+from maskwalk.bench.labels import Family, Sampler
 from maskwalk.report.layout import Box, place_labels
 from maskwalk.report.study import Estimate
 

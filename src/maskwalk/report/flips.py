@@ -15,8 +15,8 @@ from math import sqrt
 import numpy as np
 from scipy.special import erfc
 
-from maskwalk.holm import holm
 from maskwalk.report.study import Study, spread
+from maskwalk.stats import holm
 
 LEVEL = 0.05
 

@@ -1,6 +1,6 @@
 """The ledger of `maskwalk diagnose --out DIR`, read for the page: a group for every setting.
 
-DIR/diagnosis.jsonl holds one object a line: a row of `maskwalk.diagnosis.diagnose` with what it was
+DIR/diagnosis.jsonl holds one object a line: a row of `maskwalk.diagnose` with what it was
 measured on (graph, walk, task, model, preset, seed). Rows of one setting form a group, a figure of
 the report; of two rows of one sampler the later counts. Nothing is computed anew here.
 """
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from maskwalk.bench import labels
+from maskwalk.bench.records import whole_bytes
 from maskwalk.errors import MaskwalkError
-from maskwalk.records import whole_bytes
-from maskwalk.report import labels
 from maskwalk.report.study import Study, finite
 from maskwalk.report.tables import as_latex, as_markdown
 

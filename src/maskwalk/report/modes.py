@@ -7,7 +7,7 @@ praised or blamed for that; a change is named only beyond three standard errors.
 from itertools import combinations
 from math import hypot, sqrt
 
-from maskwalk.report.labels import leading_name
+from maskwalk.bench.labels import leading_name
 from maskwalk.report.study import Study
 from maskwalk.report.summary import Finding, Point, listed, plural, points_of, where
 from maskwalk.report.tables import FAR

@@ -13,9 +13,9 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from maskwalk.bench.labels import Family, Sampler
 from maskwalk.report import series as lines
 from maskwalk.report.flips import ranking_flips
-from maskwalk.report.labels import Family, Sampler
 from maskwalk.report.ledger import Group, ledger_data, sheet
 from maskwalk.report.modes import against_paper, compared, modes_told
 from maskwalk.report.rule_lines import drawn_series

@@ -22,12 +22,12 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from maskwalk.holm import holm
+from maskwalk.bench.labels import Sampler
 from maskwalk.report.flips import LEVEL
-from maskwalk.report.labels import Sampler
 from maskwalk.report.layout import pareto_front
 from maskwalk.report.study import Study
 from maskwalk.report.summary import NOISE, Point, points_of
+from maskwalk.stats import holm
 
 BUDGETS = (5.0, 8.0, 12.0, 24.0)
 MANY = 60  # samplers from which on a report compares rules instead of samplers

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby, takewhile
 from typing import Any
 
-from maskwalk.report import labels
+from maskwalk.bench import labels
 from maskwalk.report.study import Estimate, Record, Study, estimate, finite
 
 METRICS = {"coherence": "coherence", "calls": "calls per walk"}

@@ -10,9 +10,9 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from maskwalk.bench import labels
+from maskwalk.bench.labels import Family, Sampler
 from maskwalk.errors import MaskwalkError
-from maskwalk.report import labels
-from maskwalk.report.labels import Family, Sampler
 
 Record = dict[str, Any]
 SCHEMA = 1

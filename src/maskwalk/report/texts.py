@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from maskwalk.report import labels
-from maskwalk.report.labels import Family, Sampler
+from maskwalk.bench import labels
+from maskwalk.bench.labels import Family, Sampler
 from maskwalk.report.study import Estimate, Record, check, check_any, estimate, split_modes
 
 KIND, HELD_OUT, AUTOREGRESSIVE = "text", "held_out", "left_to_right"

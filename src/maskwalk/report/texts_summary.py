@@ -15,15 +15,7 @@ from maskwalk.report.rules import leaders_of
 from maskwalk.report.study import Estimate
 from maskwalk.report.summary import Finding, Point, listed, plural
 from maskwalk.report.tables import span
-from maskwalk.report.texts import (
-    CALLS,
-    INTERVAL,
-    METRICS,
-    Metric,
-    TextStudy,
-    at_most,
-    half_width,
-)
+from maskwalk.report.texts import CALLS, INTERVAL, METRICS, Metric, TextStudy, at_most, half_width
 from maskwalk.report.texts_tables import shown
 
 BUDGETS = (8.0, 16.0, 32.0, 64.0, 128.0)

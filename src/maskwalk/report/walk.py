@@ -4,7 +4,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from maskwalk.records import Record
+from maskwalk.bench.records import Record
 
 
 def walk_summary(record: Record, walks: list[list[int]], valid: list[list[bool]]) -> RenderableType:

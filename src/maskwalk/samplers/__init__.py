@@ -5,6 +5,7 @@ brought in with `--include my_file.py`); it then appears in `maskwalk list`, the
 benchmark and the report.
 """
 
+from maskwalk.decoding.policy import SAMPLERS
 from maskwalk.samplers.ancestral import Ancestral
 from maskwalk.samplers.bisection import Bisection
 from maskwalk.samplers.blocks import Blocks
@@ -34,7 +35,6 @@ from maskwalk.samplers.remdm import Remdm
 from maskwalk.samplers.spaced import Spaced
 from maskwalk.samplers.speculative import Speculative
 from maskwalk.samplers.stochastic import Stochastic
-from maskwalk.samplers.table import SAMPLERS
 from maskwalk.samplers.threshold import Threshold
 from maskwalk.samplers.threshold_drawn import ThresholdDrawn
 

@@ -18,11 +18,11 @@ from typing import Any, ClassVar
 from jaxtyping import Bool
 from torch import Tensor
 
-from maskwalk.canvas import Canvas, RoundStreams, Sampler
-from maskwalk.denoisers.protocol import Denoiser
+from maskwalk.decoding.canvas import Canvas, RoundStreams
+from maskwalk.decoding.policy import SAMPLERS, Sampler
+from maskwalk.denoiser import Denoiser
 from maskwalk.errors import one_of, real, whole
-from maskwalk.samplers.table import SAMPLERS
-from maskwalk.slices import keep_rows
+from maskwalk.kernels.rows import keep_rows
 
 
 @SAMPLERS.register("ancestral")

@@ -16,10 +16,11 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from maskwalk.canvas import Canvas, RoundStreams, State, UnmaskingPolicy, View
+from maskwalk.decoding.canvas import Canvas, RoundStreams, State
+from maskwalk.decoding.policy import SAMPLERS, UnmaskingPolicy
+from maskwalk.decoding.view import View
 from maskwalk.errors import whole
-from maskwalk.samplers.shared.chunks import chunks
-from maskwalk.samplers.table import SAMPLERS
+from maskwalk.samplers.parts.runs import runs
 
 
 @SAMPLERS.register("bisection")
@@ -49,7 +50,7 @@ class Bisection(UnmaskingPolicy):
 
     def _plan(self, masked: Tensor) -> Tensor:
         """1, 2, …, r along the middle block of every masked run, 0 elsewhere."""
-        start, size = chunks(masked)
+        start, size = runs(masked)
         width = size.clamp(max=self.order)
         place = torch.arange(masked.shape[1], device=masked.device)
         turn = place - start - (size - width) // 2 + 1

@@ -18,11 +18,12 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from maskwalk.canvas import Canvas, RoundStreams, State, UnmaskingPolicy, View
+from maskwalk.decoding.canvas import Canvas, RoundStreams, State
+from maskwalk.decoding.policy import SAMPLERS, UnmaskingPolicy
+from maskwalk.decoding.view import View
 from maskwalk.errors import whole
-from maskwalk.samplers.shared.inner import Default, Inner, policy
-from maskwalk.samplers.shared.views import Part
-from maskwalk.samplers.table import SAMPLERS
+from maskwalk.samplers.parts.inner import Default, Inner, policy
+from maskwalk.samplers.parts.views import Part
 from maskwalk.specs import Spec
 
 ONE = Default("confidence", (), {"block": 1})

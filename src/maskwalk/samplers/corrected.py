@@ -19,14 +19,15 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from maskwalk.canvas import Canvas, RoundStreams, Sampler, State, View
-from maskwalk.denoisers.protocol import Denoiser
+from maskwalk.decoding.canvas import Canvas, RoundStreams, State
+from maskwalk.decoding.policy import SAMPLERS, Sampler
+from maskwalk.decoding.view import View
+from maskwalk.denoiser import Denoiser
 from maskwalk.errors import real, whole
 from maskwalk.samplers.bisection import Bisection
-from maskwalk.samplers.shared.inner import Default, Inner, policy
-from maskwalk.samplers.shared.support import support
-from maskwalk.samplers.shared.views import Part
-from maskwalk.samplers.table import SAMPLERS
+from maskwalk.samplers.parts.inner import Default, Inner, policy
+from maskwalk.samplers.parts.support import support
+from maskwalk.samplers.parts.views import Part
 from maskwalk.specs import Spec
 
 EIGHT = Default("random", (), {"block": 8})
@@ -87,7 +88,7 @@ class Corrected(Sampler):
         slow, _ = Bisection().choose(again, {"turn": torch.zeros_like(canvas.tokens)}, rng)
         chosen = fast | slow
         new = state | {f"inner {name}": value for name, value in inner.items()}
-        return canvas.reveal(chosen, rng.draw(view.last_look(chosen), chosen), new)
+        return canvas.reveal(chosen, rng.draw(view.take_marginals(chosen), chosen), new)
 
     def _look_back(self, canvas: Canvas, denoise: Denoiser, full: Tensor) -> Canvas:
         own, best = support(canvas, denoise, full[:, None] & ~canvas.given)

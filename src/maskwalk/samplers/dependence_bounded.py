@@ -25,11 +25,12 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from maskwalk.canvas import Canvas, RoundStreams, State, UnmaskingPolicy, View
+from maskwalk.decoding.canvas import Canvas, RoundStreams, State
+from maskwalk.decoding.policy import SAMPLERS, UnmaskingPolicy
+from maskwalk.decoding.view import View
 from maskwalk.errors import real
-from maskwalk.samplers.shared.information import WIDEST, information, learn
-from maskwalk.samplers.shared.largest_set import largest_set
-from maskwalk.samplers.table import SAMPLERS
+from maskwalk.samplers.parts.information import WIDEST, information, learn
+from maskwalk.samplers.parts.largest_set import largest_set
 
 
 @SAMPLERS.register("dependence_bounded")

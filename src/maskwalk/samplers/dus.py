@@ -21,11 +21,12 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from maskwalk.canvas import Canvas, RoundStreams, State, UnmaskingPolicy, View
+from maskwalk.decoding.canvas import Canvas, RoundStreams, State
+from maskwalk.decoding.policy import SAMPLERS, UnmaskingPolicy
+from maskwalk.decoding.view import View
 from maskwalk.errors import real, whole
-from maskwalk.samplers.shared.picks import confidences, or_best
-from maskwalk.samplers.shared.views import Part
-from maskwalk.samplers.table import SAMPLERS
+from maskwalk.samplers.parts.picks import confidences, or_best
+from maskwalk.samplers.parts.views import Part
 
 
 @SAMPLERS.register("dus")
@@ -56,7 +57,7 @@ class Dus(UnmaskingPolicy):
         chosen = view.masked & (level <= now[:, None])
         if self.skip > 0:
             part = Part(view, chosen)
-            chosen = or_best(part, confidences(part) >= self.skip - view.grid / 2)
+            chosen = or_best(part, confidences(part) >= self.skip - view.score_grid / 2)
         return chosen, {"level": now}
 
     def levels(self, span: int) -> Int[Tensor, " span"]:

@@ -9,7 +9,7 @@ Common γ: .001, .01, .1, 1; default 0.1.
 
 Source: EB-Sampler [arXiv 2505.24857]. Public versions differ in units (nats or bits), order by
 confidence or margin too (`score`), and take a cumulative maximum that must run along positions, not
-along the batch (fact 21). In entropy order the maximum is the last one, so it is the sum of the
+along the batch. In entropy order the maximum is the last one, so it is the sum of the
 rest.
 """
 
@@ -19,11 +19,12 @@ from typing import Any, ClassVar
 from jaxtyping import Bool
 from torch import Tensor
 
-from maskwalk.canvas import RoundStreams, State, UnmaskingPolicy, View
+from maskwalk.decoding.canvas import RoundStreams, State
+from maskwalk.decoding.policy import SAMPLERS, UnmaskingPolicy
+from maskwalk.decoding.scores import SCORES
+from maskwalk.decoding.view import View
 from maskwalk.errors import one_of, real
-from maskwalk.samplers.shared.picks import entropy_ranking
-from maskwalk.samplers.table import SAMPLERS
-from maskwalk.scores import SCORES
+from maskwalk.samplers.parts.picks import entropy_ranking
 
 
 @SAMPLERS.register("entropy_bounded")
@@ -58,4 +59,6 @@ class EntropyBounded(UnmaskingPolicy):
         rank, nats = entropy_ranking(view, self.score)
         # Infinite past the last masked position; there inf - inf is nan, which is no ≤ γ either.
         spent = nats.cumsum(1) - nats.cummax(1).values
-        return view.lowest(rank, (spent <= self.gamma + view.grid / 2).sum(1).clamp(min=1)), state
+        return view.lowest(
+            rank, (spent <= self.gamma + view.score_grid / 2).sum(1).clamp(min=1)
+        ), state

@@ -15,10 +15,11 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from maskwalk.canvas import RoundStreams, State, UnmaskingPolicy, View
+from maskwalk.decoding.canvas import RoundStreams, State
+from maskwalk.decoding.policy import SAMPLERS, UnmaskingPolicy
+from maskwalk.decoding.view import View
 from maskwalk.errors import real
-from maskwalk.samplers.shared.picks import confidences
-from maskwalk.samplers.table import SAMPLERS
+from maskwalk.samplers.parts.picks import confidences
 
 
 @SAMPLERS.register("factor")

@@ -15,8 +15,9 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from maskwalk.canvas import Canvas, RoundStreams, State, UnmaskingPolicy, View
-from maskwalk.samplers.table import SAMPLERS
+from maskwalk.decoding.canvas import Canvas, RoundStreams, State
+from maskwalk.decoding.policy import SAMPLERS, UnmaskingPolicy
+from maskwalk.decoding.view import View
 
 
 @SAMPLERS.register("first_hitting")

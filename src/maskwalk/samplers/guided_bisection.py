@@ -16,11 +16,12 @@ import torch.nn.functional as F
 from jaxtyping import Bool
 from torch import Tensor
 
-from maskwalk.canvas import Canvas, RoundStreams, State, UnmaskingPolicy, View
+from maskwalk.decoding.canvas import Canvas, RoundStreams, State
+from maskwalk.decoding.policy import SAMPLERS, UnmaskingPolicy
+from maskwalk.decoding.scores import SCORES
+from maskwalk.decoding.view import View
 from maskwalk.errors import one_of, whole
-from maskwalk.samplers.shared.chunks import chunks
-from maskwalk.samplers.table import SAMPLERS
-from maskwalk.scores import SCORES
+from maskwalk.samplers.parts.runs import runs
 
 
 @SAMPLERS.register("guided_bisection")
@@ -81,7 +82,7 @@ class GuidedBisection(UnmaskingPolicy):
     @staticmethod
     def _centre(masked: Tensor) -> tuple[Tensor, Tensor]:
         """Each position's run, and whether it lies in the centred half of it."""
-        start, size = chunks(masked)
+        start, size = runs(masked)
         half = (size + 1) // 2
         offset = torch.arange(masked.shape[1], device=masked.device) - start - (size - half) // 2
         return start, masked & (offset >= 0) & (offset < half)

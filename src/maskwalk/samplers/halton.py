@@ -17,9 +17,10 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from maskwalk.canvas import Canvas, RoundStreams, State, UnmaskingPolicy, View
+from maskwalk.decoding.canvas import Canvas, RoundStreams, State
+from maskwalk.decoding.policy import SAMPLERS, UnmaskingPolicy
+from maskwalk.decoding.view import View
 from maskwalk.errors import whole
-from maskwalk.samplers.table import SAMPLERS
 
 
 @SAMPLERS.register("halton")

@@ -16,11 +16,12 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from maskwalk.canvas import RoundStreams, State, UnmaskingPolicy, View
+from maskwalk.decoding.canvas import RoundStreams, State
+from maskwalk.decoding.policy import SAMPLERS, UnmaskingPolicy
+from maskwalk.decoding.view import View
 from maskwalk.errors import real
-from maskwalk.samplers.shared.chunks import chunks
-from maskwalk.samplers.shared.picks import confidences
-from maskwalk.samplers.table import SAMPLERS
+from maskwalk.samplers.parts.picks import confidences
+from maskwalk.samplers.parts.runs import runs
 
 
 @SAMPLERS.register("hierarchy")
@@ -50,8 +51,8 @@ class Hierarchy(UnmaskingPolicy):
     ) -> tuple[Bool[Tensor, "batch length"], State]:
         """One of each run, or one of all where no run has a candidate; and the sure ones."""
         sure = confidences(view)
-        passed = sure > self.low + view.grid / 2
+        passed = sure > self.low + view.score_grid / 2
         some = passed.any(1, keepdim=True)
-        run = torch.where(some, chunks(view.masked)[0], 0)
+        run = torch.where(some, runs(view.masked)[0], 0)
         best = view.lowest_of_each(view.score("confidence"), run, passed | ~some)
-        return best | (sure > self.high + view.grid / 2), state
+        return best | (sure > self.high + view.score_grid / 2), state

@@ -15,10 +15,11 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from maskwalk.canvas import Canvas, RoundStreams, State, UnmaskingPolicy, View
+from maskwalk.decoding.canvas import Canvas, RoundStreams, State
+from maskwalk.decoding.policy import SAMPLERS, UnmaskingPolicy
+from maskwalk.decoding.view import View
 from maskwalk.errors import real, whole
-from maskwalk.samplers.shared.picks import confidences, or_best
-from maskwalk.samplers.table import SAMPLERS
+from maskwalk.samplers.parts.picks import confidences, or_best
 
 
 @SAMPLERS.register("klass")
@@ -62,7 +63,7 @@ class Klass(UnmaskingPolicy):
         moved = torch.where(now > 0, now * (now.log() - before.log()), 0.0).sum(-1)
         quiet = torch.zeros_like(state["quiet"])
         quiet[view.masked] = torch.where(moved < self.kl, state["quiet"][view.masked] + 1, 0)
-        passed = (confidences(view) >= self.conf - view.grid / 2) & (quiet >= self.window)
+        passed = (confidences(view) >= self.conf - view.score_grid / 2) & (quiet >= self.window)
         seen = torch.zeros_like(old, memory_format=torch.contiguous_format)
         seen[view.masked] = now
         return or_best(view, passed), {"before": seen, "quiet": quiet}

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from jaxtyping import Bool
 from torch import Tensor
 
-from maskwalk.canvas import RoundStreams, State, UnmaskingPolicy, View
-from maskwalk.samplers.table import SAMPLERS
+from maskwalk.decoding.canvas import RoundStreams, State
+from maskwalk.decoding.policy import SAMPLERS, UnmaskingPolicy
+from maskwalk.decoding.view import View
 
 
 @SAMPLERS.register("left_to_right")

@@ -15,10 +15,11 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from maskwalk.canvas import RoundStreams, State, UnmaskingPolicy, View
+from maskwalk.decoding.canvas import RoundStreams, State
+from maskwalk.decoding.policy import SAMPLERS, UnmaskingPolicy
+from maskwalk.decoding.view import View
 from maskwalk.errors import real, whole
-from maskwalk.samplers.shared.picks import confidences, or_best
-from maskwalk.samplers.table import SAMPLERS
+from maskwalk.samplers.parts.picks import confidences, or_best
 
 
 @SAMPLERS.register("local_leap")
@@ -48,7 +49,7 @@ class LocalLeap(UnmaskingPolicy):
         self, view: View, state: State, rng: RoundStreams
     ) -> tuple[Bool[Tensor, "batch length"], State]:
         """Anchors and what is close to them."""
-        sure = confidences(view) + view.grid / 2
+        sure = confidences(view) + view.score_grid / 2
         anchors = sure >= self.anchor
         width = 2 * self.radius + 1
         close = torch.nn.functional.max_pool1d(

@@ -17,11 +17,12 @@ import torch
 from jaxtyping import Bool, Float64
 from torch import Tensor
 
-from maskwalk.canvas import Canvas, State, View
+from maskwalk.decoding.canvas import Canvas, State
+from maskwalk.decoding.policy import SAMPLERS
+from maskwalk.decoding.view import View
 from maskwalk.errors import whole
-from maskwalk.samplers.shared.draw_first import DrawFirst
-from maskwalk.samplers.shared.picks import spread_evenly
-from maskwalk.samplers.table import SAMPLERS
+from maskwalk.samplers.parts.draw_first import DrawFirst
+from maskwalk.samplers.parts.picks import spread_evenly
 
 
 @SAMPLERS.register("low_confidence")

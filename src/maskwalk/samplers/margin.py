@@ -6,8 +6,8 @@ Source: the paper, §2.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from maskwalk.samplers.shared.greedy import Greedy
-from maskwalk.samplers.table import SAMPLERS
+from maskwalk.decoding.policy import SAMPLERS
+from maskwalk.samplers.parts.greedy import Greedy
 
 
 @SAMPLERS.register("margin")

@@ -1,8 +1,8 @@
 """Random order with block sizes of its own: `sizes[r]` random positions in round r.
 
 Which sizes lose least for a number of calls depends on the law only through its information curve:
-`maskwalk.optimum.optimal_sizes(curve, calls)` computes them, and the spec then holds all there is
-to know: `optimal_random(sizes=(1, 2, 4, 7, 10))`. Source: this project (maskwalk.optimum).
+`maskwalk.optimal_sizes(curve, calls)` computes them, and the spec then holds all there is
+to know: `optimal_random(sizes=(1, 2, 4, 7, 10))`. Source: this project (analysis/plans).
 """
 
 from dataclasses import dataclass
@@ -11,9 +11,10 @@ from typing import Any, ClassVar
 from jaxtyping import Bool
 from torch import Tensor
 
-from maskwalk.canvas import RoundStreams, State, UnmaskingPolicy, View
+from maskwalk.decoding.canvas import RoundStreams, State
+from maskwalk.decoding.policy import SAMPLERS, UnmaskingPolicy
+from maskwalk.decoding.view import View
 from maskwalk.errors import MaskwalkError, whole
-from maskwalk.samplers.table import SAMPLERS
 
 
 @SAMPLERS.register("optimal_random")

@@ -11,7 +11,7 @@ and odd positions given all others, so a token that no longer fits is found out.
 Source: P2 [arXiv 2502.03540]. The public code reads a network's output *at* revealed positions (one
 call), which only a network trained without carry-over answers; a true posterior says 1 there, and
 then nothing is ever taken back. Its score at temperature 1 is the log-probability of the draw under
-logits with the Gumbel noise still on them (fact 21), and scores equal to the bar are kept; here the
+logits with the Gumbel noise still on them, and scores equal to the bar are kept; here the
 score is log p itself and ties are as decode was told. A separate planner is not offered.
 """
 
@@ -22,11 +22,12 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
-from maskwalk.canvas import INF, Canvas, RoundStreams, Sampler, State, View
-from maskwalk.denoisers.protocol import Denoiser
+from maskwalk.decoding.canvas import INF, Canvas, RoundStreams, State
+from maskwalk.decoding.policy import SAMPLERS, Sampler
+from maskwalk.decoding.view import View
+from maskwalk.denoiser import Denoiser
 from maskwalk.errors import real, whole
-from maskwalk.samplers.shared.support import support
-from maskwalk.samplers.table import SAMPLERS
+from maskwalk.samplers.parts.support import support
 
 
 @SAMPLERS.register("p2")
@@ -64,7 +65,7 @@ class P2(Sampler):
         drawn = log_probs.gather(1, tokens[:, None])[:, 0].to(torch.float64)
         log_p = self._revealed(canvas, denoise).masked_scatter(masked, drawn)
         scores = torch.where(masked, log_p, self.eta * log_p.clamp(min=-1e12))
-        scores = torch.round(scores / view.grid) * view.grid
+        scores = torch.round(scores / view.score_grid) * view.score_grid
         free = ~canvas.given
         # κ = (round + 1) / steps, in whole numbers: no share of a position is lost to rounding.
         count = free.sum(1) * (self.steps - 1 - canvas.round) // self.steps

@@ -18,9 +18,10 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from maskwalk.canvas import Canvas, RoundStreams, State, UnmaskingPolicy, View
+from maskwalk.decoding.canvas import Canvas, RoundStreams, State
+from maskwalk.decoding.policy import SAMPLERS, UnmaskingPolicy
+from maskwalk.decoding.view import View
 from maskwalk.errors import real, whole
-from maskwalk.samplers.table import SAMPLERS
 
 
 @SAMPLERS.register("pc")
@@ -60,5 +61,5 @@ class Pc(UnmaskingPolicy):
         value = calibrated.clamp(1e-30, self.alpha).log() - self.decay * view.place[
             view.masked.nonzero()[:, 1]
         ].to(torch.float64)
-        scores = view.lay(torch.round(-value / view.grid) * view.grid)
+        scores = view.unpack_score(torch.round(-value / view.score_grid) * view.score_grid)
         return view.lowest(scores, self.block), {"frequency": frequency}

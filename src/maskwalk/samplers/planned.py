@@ -1,10 +1,10 @@
 """A plan fixed in advance: position i is revealed in its turn, whatever the tokens.
 
-`maskwalk.optimum` computes the plan that loses least for a number of rounds; its sets written as
+`analysis/plans` computes the plan that loses least for a number of rounds; its sets written as
 turns, one number for each position, are a spec: `planned(turns=(2, 1, 2, 0, 2, 1, 2))` is bisection
 of seven positions. Turns without masked positions are skipped, so given tokens cost nothing.
 
-Source: this project (maskwalk.optimum).
+Source: this project (analysis/plans).
 """
 
 from dataclasses import dataclass
@@ -14,9 +14,10 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from maskwalk.canvas import RoundStreams, State, UnmaskingPolicy, View
+from maskwalk.decoding.canvas import RoundStreams, State
+from maskwalk.decoding.policy import SAMPLERS, UnmaskingPolicy
+from maskwalk.decoding.view import View
 from maskwalk.errors import MaskwalkError, whole
-from maskwalk.samplers.table import SAMPLERS
 
 
 @SAMPLERS.register("planned")

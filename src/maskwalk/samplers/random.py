@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 from jaxtyping import Bool
 from torch import Tensor
 
-from maskwalk.canvas import RoundStreams, State, UnmaskingPolicy, View
-from maskwalk.samplers.shared.block_sizes import SWEEP, Block, block_size, check_block
-from maskwalk.samplers.table import SAMPLERS
+from maskwalk.decoding.canvas import RoundStreams, State
+from maskwalk.decoding.policy import SAMPLERS, UnmaskingPolicy
+from maskwalk.decoding.view import View
+from maskwalk.samplers.parts.block_sizes import SWEEP, Block, block_size, check_block
 
 
 @SAMPLERS.register("random")

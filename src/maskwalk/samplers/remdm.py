@@ -22,11 +22,11 @@ import torch
 from jaxtyping import Bool, Float64
 from torch import Tensor
 
-from maskwalk.canvas import Canvas, RoundStreams, Sampler, State
-from maskwalk.denoisers.protocol import Denoiser
+from maskwalk.decoding.canvas import Canvas, RoundStreams, State
+from maskwalk.decoding.policy import SAMPLERS, Sampler
+from maskwalk.denoiser import Denoiser
 from maskwalk.errors import one_of, real, whole
-from maskwalk.samplers.table import SAMPLERS
-from maskwalk.slices import keep_rows
+from maskwalk.kernels.rows import keep_rows
 
 ETA = {"cap": 0.008, "rescale": 0.015, "conf": 1.0, "loop": 0.02}
 T_ON, T_OFF, ALPHA_ON = 0.55, 0.05, 0.9

@@ -16,10 +16,11 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from maskwalk.canvas import Canvas, RoundStreams, State, UnmaskingPolicy, View
+from maskwalk.decoding.canvas import Canvas, RoundStreams, State
+from maskwalk.decoding.policy import SAMPLERS, UnmaskingPolicy
+from maskwalk.decoding.view import View
 from maskwalk.errors import whole
-from maskwalk.samplers.shared.inner import Default, Inner, policy
-from maskwalk.samplers.table import SAMPLERS
+from maskwalk.samplers.parts.inner import Default, Inner, policy
 from maskwalk.specs import Spec
 
 FOUR = Default("confidence", (), {"block": 4})

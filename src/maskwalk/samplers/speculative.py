@@ -24,11 +24,12 @@ import torch
 from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor
 
-from maskwalk.canvas import Canvas, RoundStreams, Sampler, View
-from maskwalk.denoisers.protocol import Denoiser
-from maskwalk.draws import Purpose
+from maskwalk.decoding.canvas import Canvas, RoundStreams
+from maskwalk.decoding.policy import SAMPLERS, Sampler
+from maskwalk.decoding.view import View
+from maskwalk.denoiser import Denoiser
 from maskwalk.errors import one_of, whole
-from maskwalk.samplers.table import SAMPLERS
+from maskwalk.streams import Purpose
 
 
 @SAMPLERS.register("speculative")

@@ -7,7 +7,7 @@ with probability ∝ exp(−s_i/(T m)). Default T = 0.5 on the most confident po
 Source: MaskGIT [arXiv 2202.04200] (choice temperature 4.5 on log p of the *drawn* token, annealed
 to zero). Here the noise moves only the order of positions: token probabilities, thresholds and
 budgets stay what they are. Public code where the noise leaks into confidences ranks by numbers that
-are not probabilities (fact 21).
+are not probabilities.
 """
 
 from dataclasses import dataclass
@@ -17,13 +17,14 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from maskwalk.canvas import Canvas, RoundStreams, State, UnmaskingPolicy, View
-from maskwalk.draws import Purpose
+from maskwalk.decoding.canvas import Canvas, RoundStreams, State
+from maskwalk.decoding.policy import SAMPLERS, UnmaskingPolicy
+from maskwalk.decoding.view import View
 from maskwalk.errors import real
-from maskwalk.samplers.shared.inner import Default, Inner, policy
-from maskwalk.samplers.shared.views import Noisy, gumbel
-from maskwalk.samplers.table import SAMPLERS
+from maskwalk.samplers.parts.inner import Default, Inner, policy
+from maskwalk.samplers.parts.views import Noisy, gumbel
 from maskwalk.specs import Spec
+from maskwalk.streams import Purpose
 
 ONE = Default("confidence", (), {"block": 1})
 

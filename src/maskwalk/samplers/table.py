@@ -14,11 +14,10 @@ import re
 import sys
 from typing import Any
 
-from maskwalk.canvas import Sampler
+from maskwalk.decoding.policy import SAMPLERS
 from maskwalk.errors import MaskwalkError
-from maskwalk.specs import Registry, Spec, parse
+from maskwalk.specs import Spec, parse
 
-SAMPLERS: Registry[Sampler] = Registry("sampler")
 SWEEP, ALL = "sweep", "all"
 
 

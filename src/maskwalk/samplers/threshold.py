@@ -13,10 +13,11 @@ from typing import Any, ClassVar
 from jaxtyping import Bool
 from torch import Tensor
 
-from maskwalk.canvas import RoundStreams, State, UnmaskingPolicy, View
+from maskwalk.decoding.canvas import RoundStreams, State
+from maskwalk.decoding.policy import SAMPLERS, UnmaskingPolicy
+from maskwalk.decoding.view import View
 from maskwalk.errors import real
-from maskwalk.samplers.shared.picks import confidences, or_best
-from maskwalk.samplers.table import SAMPLERS
+from maskwalk.samplers.parts.picks import confidences, or_best
 
 
 @SAMPLERS.register("threshold")
@@ -41,4 +42,4 @@ class Threshold(UnmaskingPolicy):
         self, view: View, state: State, rng: RoundStreams
     ) -> tuple[Bool[Tensor, "batch length"], State]:
         """What reaches the threshold, to within half the grid."""
-        return or_best(view, confidences(view) >= self.tau - view.grid / 2), state
+        return or_best(view, confidences(view) >= self.tau - view.score_grid / 2), state

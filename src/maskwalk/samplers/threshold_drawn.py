@@ -15,10 +15,11 @@ from typing import Any, ClassVar
 from jaxtyping import Bool, Float64
 from torch import Tensor
 
-from maskwalk.canvas import State, View
+from maskwalk.decoding.canvas import State
+from maskwalk.decoding.policy import SAMPLERS
+from maskwalk.decoding.view import View
 from maskwalk.errors import real
-from maskwalk.samplers.shared.draw_first import DrawFirst
-from maskwalk.samplers.table import SAMPLERS
+from maskwalk.samplers.parts.draw_first import DrawFirst
 
 
 @SAMPLERS.register("threshold_drawn")
@@ -36,6 +37,6 @@ class ThresholdDrawn(DrawFirst):
         self, view: View, drawn: Float64[Tensor, "batch length"], state: State
     ) -> tuple[Bool[Tensor, "batch length"], State]:
         """The likely draws, or the likeliest."""
-        passed = drawn <= -self.tau + view.grid / 2
+        passed = drawn <= -self.tau + view.score_grid / 2
         none = ~passed.any(1, keepdim=True)
         return passed | view.lowest(drawn, 1, none.expand_as(passed)), state

@@ -15,9 +15,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
-from maskwalk.denoisers.pretrained import read_json, write
-from maskwalk.denoisers.weights import DDiTConfig
+from maskwalk.denoisers.network.weights import DDiTConfig
 from maskwalk.errors import MaskwalkError
+from maskwalk.resources import read_json, write_file
 from maskwalk.training.settings import Job, Settings
 
 FORMAT = "maskwalk-training/1"
@@ -48,7 +48,7 @@ def save_checkpoint(
     aside, final = out / f".checkpoint-{step:08d}.partial", out / f"checkpoint-{step:08d}"
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir(parents=True)
-    write(aside / "state.safetensors", data)
+    write_file(aside / "state.safetensors", data)
     about = {
         "format": FORMAT,
         "step": step,
@@ -56,7 +56,7 @@ def save_checkpoint(
         "run": run,
         "progress": progress,
     }
-    write(aside / "state.json", (json.dumps(about, indent=1) + "\n").encode())
+    write_file(aside / "state.json", (json.dumps(about, indent=1) + "\n").encode())
     shutil.rmtree(final, ignore_errors=True)
     aside.replace(final)
     for old in checkpoints(out):

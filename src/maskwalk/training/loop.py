@@ -18,16 +18,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from maskwalk.denoisers.network import NetworkDenoiser
-from maskwalk.denoisers.pretrained import Pretrained, save_pretrained
-from maskwalk.denoisers.weights import DDiTConfig
+from maskwalk.denoisers.files import Pretrained, save_pretrained
+from maskwalk.denoisers.network.weights import DDiTConfig
+from maskwalk.denoisers.trained import NetworkDenoiser
 from maskwalk.errors import MaskwalkError
-from maskwalk.training.checkpoints import (
-    checkpoints,
-    identity,
-    load_checkpoint,
-    save_checkpoint,
-)
+from maskwalk.training.checkpoints import checkpoints, identity, load_checkpoint, save_checkpoint
 from maskwalk.training.distributed import Group
 from maskwalk.training.logs import Log
 from maskwalk.training.objective import bound

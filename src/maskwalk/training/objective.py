@@ -21,11 +21,11 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from maskwalk.denoisers.ddit import hidden_states, logits, modulations
-from maskwalk.denoisers.dropout import Dropout
-from maskwalk.denoisers.noise import EPSILON, sigma
-from maskwalk.denoisers.weights import DDiTConfig, Weights
-from maskwalk.draws import WORD, Purpose, Streams, philox
+from maskwalk.denoisers.network.ddit import hidden_states, logits, modulations
+from maskwalk.denoisers.network.dropout import Dropout
+from maskwalk.denoisers.network.noise import EPSILON, sigma
+from maskwalk.denoisers.network.weights import DDiTConfig, Weights
+from maskwalk.streams import WORD, Purpose, Streams, philox
 
 KEY = (0x6D61736B, 0x77616C6B)  # separates these words from every other stream
 DROPOUT, ORDER = 1 << 20, 1 << 21  # "places" beyond every position of a walk

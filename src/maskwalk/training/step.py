@@ -18,7 +18,7 @@ import torch.distributed as dist
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from maskwalk.denoisers.weights import DDiTConfig, layout
+from maskwalk.denoisers.network.weights import DDiTConfig, layout
 from maskwalk.errors import MaskwalkError
 from maskwalk.training.data import Walks
 from maskwalk.training.objective import Noise, loss

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from maskwalk.denoisers.pretrained import Pretrained, save_zoo
-from maskwalk.denoisers.weights import DDiTConfig
+from maskwalk.denoisers.files import Pretrained, save_zoo
+from maskwalk.denoisers.network.weights import DDiTConfig
 from maskwalk.errors import MaskwalkError, unknown
-from maskwalk.graphs import GRAPHS
 from maskwalk.training.loop import Validate, train
 from maskwalk.training.settings import Job, Settings
-from maskwalk.walks import WALKS, WalkLaw
+from maskwalk.worlds.walks.graphs import GRAPHS
+from maskwalk.worlds.walks.laws import WALKS, WalkLaw
 
 LENGTH, HELD = 24, 1_000
 TRAIN_SEED, HELD_SEED = 1, 2  # of the walks; the graph and the weights have their own

@@ -1,0 +1,1 @@
+"""What can be known of a sampler without sampling: its law, likelihoods, losses, the contract."""

@@ -1,0 +1,254 @@
+"""The contract every sampler keeps, as checks that say in a sentence what is broken.
+
+The same checks run over every registered sampler in the tests, over deliberately broken ones
+(tests/mutants), and over yours. Statistical checks use chi-square at a false-alarm rate of 1e-6,
+with fixed seeds, so a pass stays a pass.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from scipy.stats import chi2
+from torch import Tensor
+
+from maskwalk.analysis.law import sampler_law
+from maskwalk.decoding.canvas import RoundStreams
+from maskwalk.decoding.decode import Decoded, decode
+from maskwalk.decoding.policy import Sampler, UnmaskingPolicy
+from maskwalk.decoding.scores import score
+from maskwalk.decoding.view import View
+from maskwalk.denoiser import Denoiser
+from maskwalk.errors import MaskwalkError
+from maskwalk.streams import Purpose, Streams
+
+FALSE_ALARM = 1e-6
+
+
+class BrokenContract(AssertionError):
+    """What a sampler does that it must not do."""
+
+
+@dataclass(frozen=True)
+class Stand:
+    """What a sampler is tried on: a small denoiser, and one whose marginals are all alike."""
+
+    denoiser: Denoiser
+    flat: Denoiser
+    length: int
+    samples: int = 4000
+
+    def canvas(self, batch: int, seed: int = 7) -> Int[Tensor, "batch length"]:
+        """Fully masked rows, half-masked ones, rows with given ends, and one that is complete.
+
+        The tokens revealed are ones the denoiser itself produces, so they can occur together.
+        """
+        full = torch.full((batch, self.length), self.denoiser.mask_id)
+        ids = torch.arange(batch)
+        whole = decode(_Sequential(), self.denoiser, full, streams=Streams(seed, ids)).tokens
+        keep = Streams(seed + 1, ids).uniform(Purpose.CHOICE, 0, self.length) < 0.3
+        ends = torch.zeros_like(keep)
+        ends[:, [0, -1]] = True
+        kind = (ids % 8)[:, None]
+        shown = torch.where(kind < 3, keep, torch.where(kind < 5, ends, False)) | (kind == 7)
+        return torch.where(shown, whole, full)
+
+
+class _Sequential(UnmaskingPolicy):
+    """Left to right: the plainest correct sampler, to make canvases with."""
+
+    def choose(
+        self, view: View, state: dict[str, Tensor], rng: RoundStreams
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        return view.masked & (view.masked.cumsum(1) == 1), state
+
+
+def _run(
+    sampler: Sampler,
+    denoiser: Denoiser,
+    tokens: Tensor,
+    ids: Tensor | None = None,
+    ties: str = "uniform",
+) -> Decoded:
+    ids = torch.arange(len(tokens)) if ids is None else ids
+    return decode(sampler, denoiser, tokens, streams=Streams(11, ids), ties=ties, trace=True)
+
+
+def terminates(sampler: Sampler, stand: Stand) -> None:
+    """Fills every position with a clean token, keeps what was given, reveals in every round."""
+    tokens = stand.canvas(64)
+    result = _run(sampler, stand.denoiser, tokens)
+    given = tokens != stand.denoiser.mask_id
+    if not bool((result.tokens[given] == tokens[given]).all()):
+        raise BrokenContract("A given token was changed.")
+    if not bool(((result.tokens >= 0) & (result.tokens < stand.denoiser.vocab_size)).all()):
+        raise BrokenContract("A position was left masked or filled with something not a token.")
+    if bool((result.calls < (~given).any(1).to(torch.int64)).any()):
+        raise BrokenContract("A sequence was filled without a single call of the denoiser.")
+    if isinstance(sampler, UnmaskingPolicy) and not torch.equal(result.calls, result.rounds):
+        raise BrokenContract("A policy must take exactly one call a round.")
+
+
+def deterministic(sampler: Sampler, stand: Stand) -> None:
+    """The same seed gives the same tokens, calls and trace."""
+    tokens = stand.canvas(64)
+    one, two = (_run(sampler, stand.denoiser, tokens) for _ in range(2))
+    _same(one, two, torch.arange(64), torch.arange(64), "run twice with the same seed")
+
+
+def batch_free(sampler: Sampler, stand: Stand) -> None:
+    """A sequence's result does not depend on the batch: sizes 1, 7 and 512, and permuted."""
+    tokens = stand.canvas(512)
+    everyone = _run(sampler, stand.denoiser, tokens)
+    for some in (*torch.arange(8).split(1), torch.arange(7), torch.arange(8, 15)):
+        part = _run(sampler, stand.denoiser, tokens[some], some)
+        _same(everyone, part, some, torch.arange(len(some)), f"in a batch of {len(some)}")
+    order = torch.from_numpy(np.random.Generator(np.random.Philox(3)).permutation(512))
+    shuffled = _run(sampler, stand.denoiser, tokens[order], order)
+    _same(everyone, shuffled, order, torch.arange(512), "in a permuted batch")
+
+
+def _same(one: Decoded, two: Decoded, rows: Tensor, others: Tensor, where: str) -> None:
+    assert one.trace is not None and two.trace is not None
+    if not torch.equal(one.calls[rows], two.calls[others]):
+        raise BrokenContract(f"A sequence takes another number of calls {where}.")
+    if not torch.equal(one.trace.reveal_rounds()[rows], two.trace.reveal_rounds()[others]):
+        raise BrokenContract(f"A sequence is revealed in another order {where}.")
+    if not torch.equal(one.tokens[rows], two.tokens[others]):
+        raise BrokenContract(f"A sequence gets other tokens {where}.")
+
+
+def ties_are_fair(sampler: Sampler, stand: Stand) -> None:
+    """Where all scores tie, the first pick is uniform over the positions the rule allows."""
+    allowed = sampler.first_picks(stand.length)
+    if allowed is None:
+        return
+    tokens = torch.full((stand.samples, stand.length), stand.flat.mask_id)
+    result = _run(sampler, stand.flat, tokens)
+    assert result.trace is not None
+    first = (result.trace.reveal_rounds() == 0).to(torch.float64)
+    counts = first.sum(0).numpy()
+    outside = counts.sum() - counts[list(allowed)].sum()
+    if outside:
+        raise BrokenContract("With all scores equal it picks positions its rule does not allow.")
+    # A set of b picks has less spread than b independent ones, so compare with its own variance.
+    share = counts.sum() / len(tokens) / len(allowed)
+    spread = len(tokens) * share * (1 - share) * len(allowed) / max(1, len(allowed) - 1)
+    if spread < 1e-9:
+        return
+    statistic = ((counts[list(allowed)] - len(tokens) * share) ** 2).sum() / spread
+    if chi2.sf(statistic, max(1, len(allowed) - 1)) < FALSE_ALARM:
+        shown = ", ".join(f"{c / len(tokens):.3f}" for c in counts)
+        raise BrokenContract(f"Ties are not broken uniformly; first picks by position: {shown}.")
+
+
+def ranks_as_stated(sampler: Sampler, stand: Stand) -> None:
+    """The first picks are the ones its stated score ranks lowest."""
+    if sampler.ranks_by is None:
+        return
+    # One revealed end, so that scores differ along the rest even under a stationary law.
+    full = torch.full((64, stand.length), stand.denoiser.mask_id)
+    first = _run(_Sequential(), stand.denoiser, full).tokens[:, :1]
+    tokens = torch.cat([first, full[:, 1:]], 1)
+    result = _run(sampler, stand.denoiser, tokens)
+    assert result.trace is not None
+    packed = score(sampler.ranks_by, stand.denoiser(tokens), stand.denoiser.score_grid)
+    scores = packed.view(len(tokens), -1)
+    picked = result.trace.reveal_rounds()[:, 1:] == 0
+    allowed = torch.zeros(stand.length - 1, dtype=torch.bool)
+    allowed[list(sampler.first_picks(stand.length - 1) or range(stand.length - 1))] = True
+    if not bool((scores[:, allowed].amin(1) < scores[:, allowed].amax(1)).any()):
+        raise BrokenContract("The trial cannot tell: all its scores tie.")
+    worst = scores.masked_fill(~picked, -torch.inf).amax(1)
+    best_left = scores.masked_fill(picked | ~allowed, torch.inf).amin(1)
+    if bool((worst > best_left).any()):
+        raise BrokenContract(f"It does not reveal the lowest {sampler.ranks_by} first.")
+
+
+def law_is_as_enumerated(sampler: Sampler, stand: Stand) -> None:
+    """The tokens it produces have the law that its choices, enumerated exactly, imply."""
+    if not isinstance(sampler, UnmaskingPolicy):
+        return
+    start = torch.full((stand.length,), stand.denoiser.mask_id)
+    try:
+        outputs, probs = sampler_law(sampler, stand.denoiser, start)
+    except MaskwalkError as problem:
+        if "not enumerable" in str(problem):
+            return
+        raise
+    result = _run(sampler, stand.denoiser, start.expand(stand.samples, -1).clone())
+    statistic, freedom = goodness_of_fit(result.tokens, outputs, probs)
+    if chi2.sf(statistic, freedom) < FALSE_ALARM:
+        raise BrokenContract(
+            "Its tokens do not follow the law that its enumerated choices imply "
+            f"(chi-square {statistic:.0f} on {freedom})."
+        )
+
+
+def goodness_of_fit(
+    tokens: Int[Tensor, "n length"], outputs: Int[Tensor, "m length"], probs: Tensor
+) -> tuple[float, int]:
+    """Pearson's statistic of drawn sequences against a law; rare outputs are pooled."""
+    table = {tuple(row): i for i, row in enumerate(outputs.tolist())}
+    where = [table.get(tuple(row), -1) for row in tokens.tolist()]
+    if -1 in where:
+        return float("inf"), 1
+    counts = np.bincount(where, minlength=len(outputs)).astype(float)
+    expected = probs.numpy() * len(tokens)
+    order = np.argsort(expected)
+    # Pool neighbours in order of expectation until every bin expects at least eight.
+    edges, total = [0], 0.0
+    for i, e in enumerate(expected[order]):
+        total += e
+        if total >= 8:
+            edges.append(i + 1)
+            total = 0.0
+    edges[-1] = len(order)
+    if len(edges) < 3:
+        return 0.0, 1
+    seen = np.add.reduceat(counts[order], edges[:-1])
+    want = np.add.reduceat(expected[order], edges[:-1])
+    return float(((seen - want) ** 2 / want).sum()), len(want) - 1
+
+
+def remasks_as_stated(sampler: Sampler, stand: Stand) -> None:
+    """A sampler that says it remasks does so, and one that does not say so never does."""
+    result = _run(sampler, stand.denoiser, torch.full((512, stand.length), stand.denoiser.mask_id))
+    assert result.trace is not None
+    remasked = bool((result.trace.events["token"] == stand.denoiser.mask_id).any())
+    if remasked != sampler.remasks:
+        raise BrokenContract(
+            "It never takes a token back although it says it remasks."
+            if sampler.remasks
+            else "It takes tokens back without saying so."
+        )
+
+
+CHECKS: dict[str, Callable[[Sampler, Stand], None]] = {
+    check.__name__: check
+    for check in (
+        terminates,
+        deterministic,
+        batch_free,
+        ties_are_fair,
+        ranks_as_stated,
+        law_is_as_enumerated,
+        remasks_as_stated,
+    )
+}
+
+
+def failures(sampler: Sampler, stand: Stand) -> Iterator[tuple[str, str]]:
+    """(check, reason) of everything the sampler breaks; a crash is a broken contract too."""
+    for name, check in CHECKS.items():
+        try:
+            check(sampler, stand)
+        except BrokenContract as problem:
+            yield name, str(problem)
+        except Exception as problem:
+            yield name, f"It failed with {type(problem).__name__}: {problem}"
+
+
+__all__ = ["CHECKS", "FALSE_ALARM", "BrokenContract", "Stand", "failures", "goodness_of_fit"]

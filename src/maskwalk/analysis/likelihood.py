@@ -1,0 +1,111 @@
+"""What replayed walks say of a sampler: KL, coherence, and how far the numbers can be trusted.
+
+With x_1 … x_n ~ ν replayed K times each, S_jk = log ν(x_j) − log q_ωk(x_j):
+
+    kl          mean over j of −log (1/K) Σ_k e^{−S_jk}: exact if the policy consumed no randomness,
+                else an upper bound on KL(ν ‖ sampler), tighter the larger K is
+    coherence   mean of e^{−S}: the sampler's probability of the law's support, whatever ω
+    ess         (Σ w)² / Σ w² of w_j = (1/K) Σ_k e^{−S_jk}; below 50 a few walks carry the mean and
+                the coherence is unreliable (too low, most likely)
+    lost        share of walks the sampler cannot produce at all; then KL is infinite
+
+Where the split is known, the mean of S is replaced by that of its conditional means (dependence +
+denoiser): the same expectation, less noise, and the table adds up: kl = dependence + denoiser −
+mixing, mixing ≥ 0 being what the K orders gain over one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log, sqrt
+
+import torch
+from jaxtyping import Float64
+from torch import Tensor
+
+from maskwalk.analysis.replay import Replayed
+from maskwalk.errors import MaskwalkError
+
+ENOUGH = 50  # effective walks that make a coherence from replay reliable
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """Estimates from `n` walks; None where the law or its oracle is not known."""
+
+    n: int
+    orders: int
+    kl_kind: str  # "exact", or "upper" if the policy consumed randomness
+    nll: float  # −log of the sampler's probability, nats a walk (an upper bound likewise)
+    nll_se: float
+    lost: float
+    kl: float | None = None
+    kl_se: float | None = None
+    coherence: float | None = None
+    coherence_se: float | None = None
+    ess: float | None = None
+    dependence: float | None = None
+    dependence_se: float | None = None
+    denoiser: float | None = None
+    denoiser_se: float | None = None
+    mixing: float | None = None
+
+    @property
+    def reliable(self) -> bool | None:
+        """Whether enough walks carry the coherence."""
+        return None if self.ess is None else self.ess >= ENOUGH
+
+
+def estimate(
+    replays: Sequence[Replayed], weights: Float64[Tensor, " batch"] | None = None
+) -> Likelihood:
+    """Estimates from the same walks replayed under one or more orders.
+
+    `weights` (that sum to 1) turn the means into exact sums: all walks of a small law, each with
+    its probability.
+    """
+    if not replays:
+        raise MaskwalkError("There is nothing to estimate from: no replay was given.")
+    mean = _Mean(weights)
+    log_q = _log_mean(torch.stack([r.log_prob.sum(1) for r in replays]))
+    found: dict[str, float] = {}
+    found["nll"], found["nll_se"] = mean(-log_q)
+    found["lost"] = mean((log_q == -torch.inf).to(torch.float64))[0]
+    log_law = replays[0].log_law
+    if log_law is not None:
+        loss = log_law - log_q
+        ratio = (-loss).exp()
+        found["coherence"], found["coherence_se"] = mean(ratio)
+        found["ess"] = len(ratio) * mean(ratio)[0] ** 2 / max(mean(ratio**2)[0], 1e-300)
+        paths = torch.stack([log_law - r.log_prob.sum(1) for r in replays]).mean(0)
+        mixing = torch.where(paths.isinf(), 0.0, paths - loss)
+        if replays[0].split:
+            parts = [
+                torch.stack([r.split[name].sum(1) for r in replays]).mean(0)
+                for name in ("dependence", "denoiser")
+            ]
+            for name, part in zip(("dependence", "denoiser"), parts):
+                found[name], found[f"{name}_se"] = mean(part)
+            found["mixing"] = mean(mixing)[0]
+            loss = parts[0] + parts[1] - mixing
+        found["kl"], found["kl_se"] = mean(loss)
+    kind = "upper" if any(r.random for r in replays) else "exact"
+    return Likelihood(n=len(log_q), orders=len(replays), kl_kind=kind, **found)
+
+
+class _Mean:
+    """Means with their standard errors; exact sums if there are weights."""
+
+    def __init__(self, weights: Tensor | None) -> None:
+        self.weights = weights
+
+    def __call__(self, values: Tensor) -> tuple[float, float]:
+        if self.weights is not None:
+            return float((self.weights * values).sum()), 0.0
+        n = len(values)
+        if n < 2 or bool(values.isinf().any()):
+            return float(values.mean()), float("nan")
+        return float(values.mean()), float(values.std()) / sqrt(n)
+
+
+def _log_mean(logs: Float64[Tensor, "orders batch"]) -> Float64[Tensor, " batch"]:
+    return logs.logsumexp(0) - log(len(logs)) if len(logs) > 1 else logs[0]

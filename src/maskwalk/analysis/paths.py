@@ -1,0 +1,70 @@
+"""The likelihood of held-out text under a policy, along one or more of its paths.
+
+A policy that throws dice ω gives a text q(x) = E_ω q_ω(x), and `replay` follows one path, q_ω. Over
+K of them −log (1/K) Σ_k q_ωk(x) is, on average, an upper bound on −log q(x) that falls as K grows
+[Burda, Grosse & Salakhutdinov, ICLR 2016]. Without dice there is one path, and it is exact.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import log
+
+import torch
+from jaxtyping import Float64, Int
+from torch import Tensor
+
+from maskwalk.analysis.replay import replay
+from maskwalk.decoding.policy import Sampler
+from maskwalk.denoisers.language.books import BookModel
+from maskwalk.errors import whole
+from maskwalk.streams import Streams
+
+
+@dataclass(frozen=True, eq=False)
+class Paths:
+    """−log q_ω(x) of every passage along every path."""
+
+    nats: Float64[Tensor, "paths passages"]
+    calls: Float64[Tensor, " passages"]  # along the first path
+    random: bool  # whether there are dice: if not, one path is all there is
+
+    def over(self, count: int | None = None) -> Float64[Tensor, " passages"]:
+        """The nats of each passage over `count` paths (over all); the mean of all such groups."""
+        count = len(self.nats) if count is None else count
+        groups = self.nats[: len(self.nats) // count * count].view(-1, count, self.nats.shape[1])
+        return (log(count) - torch.logsumexp(-groups, 1)).mean(0)
+
+
+def along_paths(
+    sampler: Sampler,
+    model: BookModel,
+    passages: Int[Tensor, "passages length"],
+    paths: int,
+    *,
+    seed: int = 0,
+    batch: int = 32,
+    told: Callable[[int], object] = lambda _: None,
+) -> Paths:
+    """Forces the passages through `sampler`, `batch` at a time; `told` hears of every passage.
+
+    Path k of passage i has the stream k·passages + i, so more paths begin with the same ones.
+    """
+    whole("paths", paths, 1)
+    count, random = len(passages), False
+    nats: list[Tensor] = []
+    calls: list[Tensor] = []
+    while len(nats) < paths and (not nats or random):
+        # Once it is known that there are dice, the paths that are left go together.
+        more = paths - len(nats) if nats else 1
+        ids = len(nats) * count + torch.arange(more * count)
+        rows = []
+        for some in ids.split(batch):
+            given = passages[some % count].to(model.device)
+            streams = Streams(seed, some.to(model.device))
+            found = replay(sampler, model.denoiser, given, streams=streams)
+            rows.append(-found.log_prob.sum(1).cpu())
+            calls += [found.calls.cpu().double()] if not nats else []
+            random |= found.random
+            told(len(some))
+        nats += torch.cat(rows).view(more, count).unbind()
+    return Paths(torch.stack(nats), torch.cat(calls), random)

@@ -1,0 +1,1 @@
+"""Running things and keeping what came out: cells, experiments, records, workers, verdicts."""

@@ -1,0 +1,174 @@
+"""Experiments: graphs × tasks × samplers × denoisers × presets, a cell for each combination.
+
+An experiment is a TOML file (see experiments/ and docs/experiments.md).
+"""
+
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from maskwalk.bench.cell import Cell
+from maskwalk.denoisers.resolve import settle
+from maskwalk.errors import MaskwalkError, unknown
+from maskwalk.samplers.table import expand
+from maskwalk.specs import parse
+
+
+def read_toml(path: str | Path) -> dict[str, Any]:
+    """What an experiment file says, or a sentence."""
+    try:
+        with Path(path).open("rb") as file:
+            return tomllib.load(file)
+    except OSError as problem:
+        raise MaskwalkError(f"Cannot read {path}: {problem.strerror}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        raise MaskwalkError(f"{path} is not a TOML file: {problem}.") from None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A cell of an experiment, and how its report calls it."""
+
+    cell: Cell
+    title: str  # of the graph
+    axis: dict[str, Any] | None = None  # where it stands on the x axis of a line figure
+    column: str | None = None  # of the paper's tables: what it is to be compared with
+    quick: bool = True  # whether it is also part of a quick run
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A named list of cells."""
+
+    name: str
+    entries: tuple[Entry, ...]
+    traces: bool = True  # whether records tell the story of their first sequence
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """The cells, in the order of the file."""
+        return tuple(entry.cell for entry in self.entries)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Experiment":
+        """Reads an experiment file; every spec and number is checked before anything runs."""
+        text = read_toml(path)
+        entries = tuple(_entries(text, str(path)))
+        if not entries:
+            raise MaskwalkError(
+                f"{path} describes no cells: it needs [[graphs]], tasks and samplers."
+            )
+        return cls(str(text.get("name", Path(path).stem)), entries, text.get("traces", True))
+
+    def reduced(self, count: int, per_prompt: int) -> "Experiment":
+        """A quick run: at most so many prompts and samples of each, without the `quick = false`."""
+
+        def less(cell: Cell) -> Cell:
+            fewer = min(cell.count, count), min(cell.per_prompt, per_prompt)
+            return replace(cell, count=fewer[0], per_prompt=fewer[1])
+
+        kept = (replace(e, cell=less(e.cell)) for e in self.entries if e.quick)
+        return replace(self, entries=tuple(kept))
+
+
+# What a reader wants side by side: what published code prints of a model, what the model does, and
+# what the sampler could do with perfect conditionals.
+MODES = {
+    "as_published": ("zoo", "as_published"),
+    "exact": ("zoo", "exact"),
+    "oracle": ("oracle", "exact"),
+}
+SHARED = (
+    "length",
+    "count",
+    "per_prompt",
+    "seed",
+    "metrics",
+    "tasks",
+    "samplers",
+    "denoisers",
+    "presets",
+    "modes",
+    "axis",
+)
+DEFAULTS = {"denoisers": ["oracle"], "presets": ["exact"], "tasks": ["unconditional()"]}
+PER_GRAPH = ("title", "zoo", "graph", "graph_seed", "walk", "column", "quick", *SHARED)
+
+
+def _entries(text: dict[str, Any], path: str) -> Iterator[Entry]:
+    """The product of everything named, graph by graph; a graph's own settings win."""
+    _known(text, ("name", "traces", "graphs", *SHARED), f"setting in {path}:")
+    if not all(isinstance(row, dict) for row in _list(text, "graphs", path)):
+        raise MaskwalkError(f"In {path} each graph must be a table, [[graphs]].")
+    for row in text.get("graphs", []):
+        _known(row, PER_GRAPH, f"setting of a graph in {path}:")
+        every = DEFAULTS | {k: v for k, v in text.items() if k in SHARED} | row
+        model = f"zoo:{every['zoo']}" if "zoo" in every else None
+        place = settle(model, every) if model else every
+        for need in ("graph", "walk"):
+            if need not in place:
+                raise MaskwalkError(f"A graph in {path} has no {need} (nor a zoo model).")
+        if "samplers" not in every:
+            raise MaskwalkError(f"A graph in {path} has no samplers.")
+        for name in ("tasks", "denoisers", "presets", "samplers", "metrics", "modes"):
+            _list(every, name, path)
+        fixed = {k: every[k] for k in ("count", "per_prompt", "seed") if k in every}
+        fixed |= {k: place[k] for k in ("graph", "graph_seed", "walk", "length") if k in place}
+        if "metrics" in every:
+            fixed["metrics"] = tuple(every["metrics"])
+        samplers = [one for text in every["samplers"] for one in expand(text)]
+        for task, (denoiser, drawn), sampler in product(every["tasks"], _modes(every), samplers):
+            own = task if isinstance(task, dict) else {"task": task}
+            _known(own, ("task", "count", "per_prompt"), f"setting of a task in {path}:")
+            if denoiser == "zoo":
+                if model is None:
+                    raise MaskwalkError(
+                        f'A graph in {path} has denoiser "zoo" but no zoo = "NAME".'
+                    )
+                denoiser = model
+            choice = {"sampler": sampler, "denoiser": denoiser, "preset": drawn}
+            cell = Cell.checked(**{**fixed, **own, **choice})
+            title = str(every.get("title", every.get("zoo", cell.graph)))
+            axis = _axis(every.get("axis"), cell.sampler, path)
+            yield Entry(cell, title, axis, every.get("column"), every.get("quick", True))
+
+
+def _modes(given: dict[str, Any]) -> list[tuple[str, str]]:
+    """(denoiser, preset): the modes named, or else every pair of the two lists."""
+    if "modes" not in given:
+        return list(product(given["denoisers"], given["presets"]))
+    for name in given["modes"]:
+        if name not in MODES:
+            raise unknown("mode", name, MODES)
+    return [MODES[name] for name in given["modes"]]
+
+
+def _axis(given: Any, sampler: str, path: str) -> dict[str, Any] | None:
+    """{name, value, marks}: the value given, or the sampler's own parameter, if it has that one."""
+    if given is None:
+        return None
+    known = ("name", "value", "parameter", "marks")
+    if not isinstance(given, dict) or "name" not in given:
+        raise MaskwalkError(f"axis in {path} must be a table with a name, not {given!r}.")
+    _known(given, known, f"setting of an axis in {path}:")
+    value = given.get("value", parse(sampler).kwargs.get(str(given.get("parameter"))))
+    if value is None:
+        return None
+    return {k: given[k] for k in ("name", "marks") if k in given} | {"value": value}
+
+
+def _list(given: dict[str, Any], name: str, path: str) -> list[Any]:
+    """A setting that must be a list, if it is there."""
+    value = given.get(name, [])
+    if not isinstance(value, list):
+        raise MaskwalkError(f"{name} in {path} must be a list, not {value!r}.")
+    return value
+
+
+def _known(given: dict[str, Any], known: tuple[str, ...], what: str) -> None:
+    for key in given:
+        if key not in known:
+            raise unknown(what, key, known)

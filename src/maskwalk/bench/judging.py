@@ -1,0 +1,152 @@
+"""Lets a judge read the texts of a run: bits a byte, perplexity, and MAUVE against held-out text.
+
+Everything it needs lies in the run's directory (`run`), so texts made on one machine can be judged
+on another. What the judge made of a text is kept in DIR/features, so an interrupted reading goes on
+where it stopped, and one machine can read (`Judging.read`) and another compute MAUVE; a judged
+record is appended, and the last record of a key counts.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from maskwalk.analysis.judge import Judge
+from maskwalk.bench.records import Record, RecordFile
+from maskwalk.bench.text_records import text_records
+from maskwalk.bench.text_run import REFERENCES, SAMPLES
+from maskwalk.errors import MaskwalkError
+from maskwalk.worlds.text.mauve import mauve
+from maskwalk.worlds.text.metrics import bits_per_byte, perplexity
+from maskwalk.worlds.text.passages import TOKENIZER, read_tokenizer_bytes
+
+CHUNK = 64  # texts read between two savings
+ACCELERATOR_CHUNK = 1024  # the same on an accelerator
+NAMES = ("nats", "tokens", "bytes", "features")  # of a judge's reading
+
+
+def texts_of(run: Path) -> Path:
+    """Where a run keeps its texts for a judge, or a sentence."""
+    if not (run / SAMPLES / REFERENCES).exists():
+        raise MaskwalkError(
+            f"{run} has no texts to judge; `maskwalk reproduce paper --only figure_language` keeps "
+            "them there."
+        )
+    return run / SAMPLES
+
+
+@dataclass
+class Judging:
+    """A run's texts before a judge; iterate over it to do the work."""
+
+    out: Path
+    judge: Judge
+    told: Callable[[int], object] = lambda _: None  # hears how many more texts were read
+    _readings: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)
+
+    @cached_property
+    def todo(self) -> list[Record]:
+        """Records whose texts are there and not yet read by this judge."""
+        texts_of(self.out)
+        return [
+            record
+            for record in text_records(self.out)
+            if self._file(record["key"]).exists() and record.get("judge") != self.judge.name
+        ]
+
+    @property
+    def total(self) -> int:
+        """How many different texts there are, those read before included."""
+        names = ["references", *(record["key"] for record in self.todo)] if self.todo else []
+        return sum({digest(tokens): len(tokens) for tokens in map(self._tokens, names)}.values())
+
+    def __iter__(self) -> Iterator[Record]:
+        if not self.todo:
+            return
+        reference = self._reading("references")
+        with RecordFile(self.out / "records.jsonl") as file:
+            for record, read in self.read():
+                numbers = {
+                    "judge_bpb": bits_per_byte(read["nats"], read["bytes"]),
+                    "judge_ppl": perplexity(read["nats"], read["tokens"]),
+                    "mauve": mauve(_features(read), _features(reference)),
+                }
+                judged = {
+                    **record,
+                    "judge": self.judge.name,
+                    "metrics": record["metrics"] | numbers,
+                }
+                file.append(judged)
+                yield judged
+
+    def read(self) -> Iterator[tuple[Record, dict[str, Tensor]]]:
+        """Only reads, references first: each record with what the judge makes of its texts."""
+        if self.todo:
+            self._reading("references")
+        for record in self.todo:
+            yield record, self._reading(record["key"])
+
+    def _file(self, name: str) -> Path:
+        return self.out / SAMPLES / f"{name}.npy"
+
+    def _tokens(self, name: str) -> np.ndarray:
+        return np.asarray(np.load(self._file(name), allow_pickle=False))
+
+    @cached_property
+    def _tokenizer(self) -> Any:
+        return read_tokenizer_bytes((self.out / SAMPLES / TOKENIZER).read_bytes())
+
+    def _reading(self, name: str) -> dict[str, Tensor]:
+        """What the judge makes of texts; held-out text, the same for every draw, is read once."""
+        tokens = self._tokens(name)
+        known = digest(tokens)
+        if known not in self._readings:
+            self._readings[known] = self._read(tokens, self.out / "features" / f"{known}.npz")
+        return {name: torch.from_numpy(value) for name, value in self._readings[known].items()}
+
+    def _read(self, tokens: np.ndarray, path: Path) -> dict[str, np.ndarray]:
+        """Reads on from what is kept, and keeps what was read every few texts."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        found = self._kept(path)
+        done = len(found["nats"]) if found else 0
+        self.told(done)
+        chunk = ACCELERATOR_CHUNK if self.judge.accelerated else CHUNK
+        for first in range(done, len(tokens), chunk):
+            rows = tokens[first : first + chunk].tolist()
+            texts = [self._tokenizer.decode(row, skip_special_tokens=True) for row in rows]
+            texts = [text or "\n" for text in texts]  # nothing but ends of books: an empty line
+            read = self.judge.read(texts, self.told)
+            more = {name: np.asarray(getattr(read, name)) for name in NAMES}
+            # Enough for clusters; what a judge may have beyond it is put on its edge.
+            most = np.finfo(np.float16).max
+            more["features"] = more["features"].clip(-most, most).astype(np.float16)
+            before = found or {name: more[name][:0] for name in NAMES}
+            found = {name: np.concatenate([before[name], more[name]]) for name in NAMES}
+            aside = path.with_suffix(".partial.npz")
+            kept: dict[str, Any] = {"judge": np.array(self.judge.name), **found}
+            np.savez(aside, **kept)
+            aside.replace(path)
+        return found
+
+    def _kept(self, path: Path) -> dict[str, np.ndarray]:
+        if not path.exists():
+            return {}
+        with np.load(path, allow_pickle=False) as file:
+            if str(file["judge"]) != self.judge.name:
+                return {}
+            return {name: file[name] for name in NAMES}
+
+
+def _features(reading: dict[str, Tensor]) -> np.ndarray:
+    return reading["features"].float().numpy()
+
+
+def digest(tokens: np.ndarray) -> str:
+    """A name for texts by what they are."""
+    return hashlib.sha256(tokens.tobytes()).hexdigest()

@@ -1,0 +1,70 @@
+"""Baselines are run once: their outcomes are kept on disk, by cell and by the code that made them.
+
+A cell's key names everything its outcome depends on but the code. The file's name holds a hash of
+the package's sources (what prints or draws pictures left out) and of torch's version, so that an
+edit of a sampler, an oracle or the streams never meets yesterday's numbers. A cache that cannot be
+written is no reason to stop.
+"""
+
+import hashlib
+import json
+import os
+from functools import cache
+from pathlib import Path
+
+import torch
+
+from maskwalk.bench.verdict.outcomes import Outcome
+from maskwalk.errors import MaskwalkError
+from maskwalk.resources import PACKAGE, cache_directory
+
+FORMAT = 1
+# The folders that decide an outcome: everything up to the samplers, and the cell itself.
+FOLDERS = ("kernels", "worlds", "denoisers", "decoding", "samplers")
+FILES = ("errors.py", "specs.py", "streams.py", "stats.py", "denoiser.py", "bench/cell.py")
+
+
+@cache
+def code_hash() -> str:
+    """A short hash of the code that decides outcomes."""
+    digest = hashlib.sha256(f"{FORMAT} {torch.__version__}".encode())
+    for path in sorted(PACKAGE.rglob("*.py")):
+        name = path.relative_to(PACKAGE)
+        if name.parts[0] in FOLDERS or name.as_posix() in FILES:
+            digest.update(name.as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+class Store:
+    """Outcomes by cell key, one JSON object a line; a line that is not whole is not there."""
+
+    def __init__(self, directory: Path | None = None) -> None:
+        self.path = (directory or cache_directory()) / f"baselines-{code_hash()}.jsonl"
+        self.found: dict[str, Outcome] = {}
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            lines = self.path.read_bytes().splitlines() if self.path.exists() else []
+        except OSError as problem:
+            if directory is not None:
+                raise MaskwalkError(f"Cannot write {directory}: {problem.strerror}.") from None
+            lines = []
+        for line in lines:
+            try:
+                kept = json.loads(line)
+                self.found[kept["key"]] = Outcome.from_json(kept)
+            except (ValueError, KeyError, TypeError):
+                continue
+
+    def add(self, outcome: Outcome) -> None:
+        """Remembers an outcome, here and on disk if that can be written."""
+        self.found[outcome.record["key"]] = outcome
+        line = json.dumps(outcome.as_json(), allow_nan=False).encode() + b"\n"
+        try:
+            # One write in append mode: two evaluations at once do not tear each other's lines.
+            handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+            try:
+                os.write(handle, line)
+            finally:
+                os.close(handle)
+        except OSError:
+            return

@@ -1,0 +1,58 @@
+"""What a paired comparison needs of a cell: for every sequence, coherent or not, and its calls.
+
+A record holds means; these are what the means are of, in the order of the prompts, so that two
+samplers can be compared prompt by prompt. The record comes along: it is `maskwalk bench`'s own.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float64
+
+from maskwalk.bench.cell import Cell, run_cell
+from maskwalk.bench.records import Record
+from maskwalk.decoding.policy import Sampler
+from maskwalk.worlds.walks.build import build_law
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """One sampler in one scene, prompt by prompt: means over the samples of each prompt."""
+
+    record: Record
+    coherent: Float64[np.ndarray, " prompts"]
+    calls: Float64[np.ndarray, " prompts"]
+
+    @property
+    def sampler(self) -> str:
+        """The spec it was run under."""
+        return str(self.record["sampler"])
+
+    def as_json(self) -> dict[str, Any]:
+        """As the cache keeps it."""
+        return {
+            "key": self.record["key"],
+            "record": self.record,
+            "coherent": self.coherent.tolist(),
+            "calls": self.calls.tolist(),
+        }
+
+    @classmethod
+    def from_json(cls, kept: dict[str, Any]) -> "Outcome":
+        """What `as_json` wrote."""
+        coherent, calls = (np.array(kept[k], dtype=np.float64) for k in ("coherent", "calls"))
+        return cls(kept["record"], coherent, calls)
+
+
+def outcome(cell: Cell, sampler: Sampler | None = None) -> Outcome:
+    """Runs a cell (with `sampler` in place of the one it names) and keeps what each prompt got.
+
+    Coherent means what the metric `coherence` means: every step possible under the law.
+    """
+    record, decoded = run_cell(cell, sampler=sampler)
+    law = build_law(cell.graph, cell.graph_seed, cell.walk, cell.length)
+    coherent = law.valid(decoded.tokens).all(1).numpy().astype(np.float64)
+    calls = decoded.calls.numpy().astype(np.float64)
+    shape = (cell.count, cell.per_prompt)
+    return Outcome(record, coherent.reshape(shape).mean(1), calls.reshape(shape).mean(1))

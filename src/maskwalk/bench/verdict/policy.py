@@ -1,0 +1,83 @@
+"""From what a user hands over to samplers: a file's class, a class, an instance, or a spec.
+
+A class is evaluated at every setting of its `sweep`, and so is a registered name on its own
+("entropy"); a spec with values ("entropy(block=2)") and an instance are one setting.
+"""
+
+import inspect
+from dataclasses import dataclass
+from typing import Any
+
+from maskwalk.decoding.policy import Sampler
+from maskwalk.errors import MaskwalkError, unknown
+from maskwalk.samplers import SAMPLERS
+from maskwalk.specs import Spec, load_plugin, parse
+
+Policy = str | type[Sampler] | Sampler
+HOW = (
+    "Give FILE.py:Class, a registered spec such as 'entropy(block=2)', a class, or an instance of "
+    "maskwalk.Sampler."
+)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A policy under evaluation: its name, and its settings by label."""
+
+    name: str
+    settings: dict[str, Sampler]
+
+
+def candidate(policy: Policy) -> Candidate:
+    """The policy a user means, at every setting to evaluate."""
+    if isinstance(policy, str):
+        return _from_file(policy) if ".py" in policy else _from_spec(policy)
+    if isinstance(policy, Sampler):
+        return Candidate(type(policy).__name__, {type(policy).__name__: policy})
+    if inspect.isclass(policy) and issubclass(policy, Sampler):
+        return _swept(policy.__name__, policy)
+    raise MaskwalkError(f"{policy!r} is not a sampler. {HOW}")
+
+
+def _swept(name: str, maker: Any) -> Candidate:
+    """A class at every setting of its sweep; only what the settings change is in the labels."""
+    settings: dict[str, Sampler] = {}
+    sweep: tuple[dict[str, Any], ...] = getattr(maker, "sweep", ({},))
+    for kwargs in sweep:
+        shown = str(Spec("", (), kwargs))[1:-1]
+        try:
+            settings[shown or name] = maker(**kwargs)
+        except TypeError as problem:
+            raise MaskwalkError(f"{name}({shown}) cannot be made: {problem}.") from None
+    if not settings:
+        raise MaskwalkError(f"The sweep of {name} is empty: it needs at least one setting, {{}}.")
+    return Candidate(name, settings)
+
+
+def _from_spec(text: str) -> Candidate:
+    spec = parse(text)
+    if not spec.args and not spec.kwargs and "(" not in text:
+        return _swept(spec.name, SAMPLERS[spec.name])
+    return Candidate(spec.name, {str(spec): SAMPLERS.build(text)})
+
+
+def _from_file(text: str) -> Candidate:
+    """FILE.py:Class; the class may be left out where the file defines one sampler."""
+    path, _, name = text.rpartition(":") if not text.endswith(".py") else (text, "", "")
+    module = load_plugin(path)
+    own = {
+        key: value
+        for key, value in vars(module).items()
+        if inspect.isclass(value)
+        and issubclass(value, Sampler)
+        and value.__module__ == module.__name__
+    }
+    if not name and len(own) != 1:
+        listed = ", ".join(own) or "none"
+        raise MaskwalkError(f"Say which sampler of {path} to evaluate, {path}:Class: {listed}.")
+    if name and name not in own:
+        raise unknown(f"sampler in {path}:", name, own)
+    chosen = own[name] if name else next(iter(own.values()))
+    if inspect.isabstract(chosen):
+        raise MaskwalkError(f"{chosen.__name__} in {path} has no choose() or step() yet.")
+    return _swept(chosen.__name__, chosen)

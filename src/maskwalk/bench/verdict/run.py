@@ -1,0 +1,174 @@
+"""The evaluation itself: contract, baselines (from the cache where they are), policy, replay."""
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from maskwalk.analysis.contract.trial import broken_checks
+from maskwalk.analysis.losses import diagnose, exact_walks
+from maskwalk.analysis.replay import check_replayable
+from maskwalk.bench.cell import Cell
+from maskwalk.bench.records import Record
+from maskwalk.bench.verdict.cache import Store
+from maskwalk.bench.verdict.outcomes import Outcome, outcome
+from maskwalk.bench.verdict.policy import Candidate, Policy, candidate
+from maskwalk.bench.verdict.result import Evaluation
+from maskwalk.bench.verdict.suite import Scene, scenes
+from maskwalk.bench.verdict.verdict import Comparison, compare, judge
+from maskwalk.bench.workers import Crew
+from maskwalk.decoding.policy import Sampler
+from maskwalk.denoiser import Denoiser
+from maskwalk.denoisers.resolve import build_denoiser
+from maskwalk.errors import MaskwalkError, whole
+from maskwalk.resources import one_thread
+from maskwalk.worlds.walks.build import build_law
+from maskwalk.worlds.walks.laws import WalkLaw
+from maskwalk.worlds.walks.tasks import TASKS
+
+
+def evaluate(
+    policy: Policy,
+    suite: str | Sequence[Scene] = "quick",
+    *,
+    anyway: bool = False,
+    out: str | Path | None = None,
+    workers: int = 2,
+    progress: bool = True,
+) -> Evaluation:
+    """Contract, suite, and where the policy stands against the baselines' front.
+
+    `policy`: a class (evaluated at every setting of its `sweep`), an instance, a registered spec,
+    or "FILE.py:Class". A broken contract ends it there, unless `anyway`. Baselines run in `workers`
+    processes beside this one (0: here) and are kept in the user's cache, or under `out`.
+    """
+    began = time.perf_counter()
+    whole("workers", workers, 0)
+    found = candidate(policy)
+    stages = scenes(suite) if isinstance(suite, str) else tuple(suite)
+    name = suite if isinstance(suite, str) else "own"
+    contract = {label: broken_checks(sampler) for label, sampler in found.settings.items()}
+    comparisons: tuple[Comparison, ...] = ()
+    baselines: dict[Scene, list[Outcome]] = {}
+    if anyway or not any(contract.values()):
+        store = Store(None if out is None else Path(out))
+        with one_thread(), _Bar(progress) as bar:
+            comparisons, baselines = _suite(found, stages, store, workers, bar)
+    seconds = time.perf_counter() - began
+    settings = tuple(found.settings)
+    result = Evaluation(found.name, name, settings, contract, comparisons, baselines, seconds)
+    if out is not None:
+        _write(Path(out), result)
+    return result
+
+
+def _suite(
+    found: Candidate, stages: Sequence[Scene], store: Store, workers: int, bar: "_Bar"
+) -> tuple[tuple[Comparison, ...], dict[Scene, list[Outcome]]]:
+    cells = {scene: [scene.cell(spec) for spec in scene.baselines] for scene in stages}
+    # Networks first: they are the long jobs, and the short ones fill up the end.
+    todo = {
+        cell.key: cell
+        for scene in sorted(stages, key=lambda scene: not scene.model)
+        for cell in cells[scene]
+        if cell.key not in store.found
+    }
+    bar.total = len(todo) + 2 * len(stages) * len(found.settings)
+    mine: dict[tuple[Scene, str], Outcome] = {}
+    losses: dict[tuple[Scene, str], dict[str, Any] | None] = {}
+    with Crew(list(todo.values()), workers) as crew:
+        for scene in stages:
+            for label, sampler in found.settings.items():
+                bar.step(f"{label} · {scene.title}", crew.ready())
+                cell = replace(cells[scene][0], sampler=label)
+                mine[scene, label] = _own(cell, sampler, scene)
+                bar.step(f"{label} · {scene.title}", crew.ready())
+                losses[scene, label] = _loss(scene, cell, sampler)
+        for done in crew:
+            bar.step(f"baselines: {done.sampler}")
+            store.add(done)
+    baselines = {scene: [store.found[cell.key] for cell in cells[scene]] for scene in stages}
+    compared = [
+        replace(compare(scene, label, own, baselines[scene]), loss=losses[scene, label])
+        for (scene, label), own in mine.items()
+    ]
+    return judge(compared), baselines
+
+
+def _own(cell: Cell, sampler: Sampler, scene: Scene) -> Outcome:
+    """The policy's outcome; what it raises becomes a sentence."""
+    try:
+        return outcome(cell, sampler)
+    except MaskwalkError:
+        raise
+    except Exception as problem:
+        what = f"{type(problem).__name__}: {problem}"
+        raise MaskwalkError(f"{cell.sampler} failed in {scene.title}: {what}.") from problem
+
+
+def _loss(scene: Scene, cell: Cell, sampler: Sampler) -> dict[str, Any] | None:
+    """The dependence/denoiser split by replay, or None where the sampler has none."""
+    place = (cell.graph, cell.graph_seed, cell.walk, cell.length)
+    try:
+        check_replayable(sampler)
+        law = build_law(*place)
+        prompts = TASKS.build(cell.task, law=law, count=scene.replayed, seed=cell.seed)
+        walks, given = exact_walks(law, prompts, cell.seed)
+        return diagnose(law, _denoiser(cell.denoiser, law), sampler, walks, given, seed=cell.seed)
+    except MaskwalkError:
+        return None
+
+
+@lru_cache(maxsize=1)
+def _denoiser(name: str, law: WalkLaw) -> Denoiser:
+    return build_denoiser(name, law)
+
+
+def _write(directory: Path, result: Evaluation) -> None:
+    """The result, and the records behind it for `maskwalk report`."""
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "evaluation.json").write_text(json.dumps(result.as_dict(), indent=1) + "\n")
+    records: list[Record] = []
+    for scene, found in result.baselines.items():
+        own = [c.outcome for c in result.comparisons if c.scene == scene]
+        for one in (*own, *found):
+            about = {"experiment": "evaluate", "title": scene.structure, "commit": None}
+            records.append({**one.record, **about, "cell": len(records)})
+    lines = "".join(json.dumps(record) + "\n" for record in records)
+    (directory / "records.jsonl").write_text(lines)
+
+
+class _Bar:
+    """A progress bar on stderr that also counts what others have finished meanwhile."""
+
+    def __init__(self, shown: bool) -> None:
+        columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn())
+        console = Console(stderr=True, highlight=False)
+        self._progress = Progress(
+            *columns, TimeElapsedColumn(), console=console, disable=not shown, transient=True
+        )
+        self._task = self._progress.add_task("", total=None)
+        self.total, self._steps = 0, 0
+
+    def step(self, what: str, others: int = 0) -> None:
+        """One thing begun: the ones before it are done."""
+        self._progress.update(
+            self._task,
+            total=self.total,
+            completed=self._steps + others,
+            description=f"{what:<36.36}",
+        )
+        self._steps += 1
+
+    def __enter__(self) -> "_Bar":
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._progress.stop()

@@ -1,0 +1,133 @@
+"""What a policy is tried on: scenes, and the baselines it has to beat there.
+
+A scene is a structure (a shipped model's graph and walk law), a task, and a denoiser: the law's own
+oracle, where every broken walk is the sampler's fault, or the shipped model. Scenes and baselines
+are fixed, so two people who evaluate the same policy read the same numbers.
+
+The baselines' settings span the calls from 1 to one a token. A network call costs hundreds of the
+oracle's, so with a model the list is shorter: what is never on the front of the longer one is left
+out, and a curve has fewer points.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from maskwalk.bench.cell import Cell
+from maskwalk.denoisers.resolve import PLACE, ZOO, trained_on
+from maskwalk.errors import unknown
+
+ORACLE_BASELINES = (
+    "random(block=24)",
+    *(f"random(block={block})" for block in (8, 4, 2, 1)),
+    *(f"{name}(block={b})" for name in ("entropy", "confidence", "margin") for b in (4, 2, 1)),
+    "bisection",
+    "guided_bisection",
+    "left_to_right",
+    "dus",
+    *(f"threshold(tau={tau})" for tau in (0.5, 0.7)),
+    *(f"entropy_bounded(gamma={gamma})" for gamma in (1.0, 3.0)),
+)
+MODEL_BASELINES = (
+    "left_to_right",
+    "entropy(block=1)",
+    "entropy(block=2)",
+    "confidence(block=2)",
+    "random(block=2)",
+    "entropy(block=4)",
+    "random(block=4)",
+    "guided_bisection",
+    "bisection",
+    "dus",
+    "random(block=24)",
+    "threshold(tau=0.5)",
+)
+FULL_MODEL_BASELINES = (
+    *MODEL_BASELINES,
+    "confidence(block=1)",
+    "margin(block=1)",
+    "margin(block=2)",
+    "random(block=1)",
+    "threshold(tau=0.7)",
+    "entropy_bounded(gamma=1.0)",
+    "hierarchy",
+)
+
+TREE, DEGREE, TWO, CHAIN = (
+    ("tree", "st_er_p0"),
+    ("degree 7", "st_er_deg7"),
+    ("two communities", "two_b1"),
+    ("chain", "chain_m10"),
+)
+WIDER = ("two, 8 bridges", "two_b8")
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A structure, a task, a denoiser, and the baselines to compare with there."""
+
+    structure: str
+    zoo: str  # the shipped model whose graph and walk law this is
+    task: str
+    model: bool  # whether the shipped model denoises, rather than the oracle
+    count: int  # prompts
+    baselines: tuple[str, ...]
+    replayed: int = 32  # exact walks forced through the policy
+    graph_seed: int | None = None  # another graph of the family; the models know only their own
+    per_prompt: int = 1
+    seed: int = 0
+
+    @property
+    def title(self) -> str:
+        """How tables call it."""
+        other = "" if self.graph_seed is None else f" (graph {self.graph_seed})"
+        return f"{self.structure}{other} · {self.task} · {'model' if self.model else 'oracle'}"
+
+    def cell(self, sampler: str = "left_to_right") -> Cell:
+        """The cell of one sampler in this scene: the same prompts and streams for all."""
+        about = trained_on(f"{ZOO}{self.zoo}")
+        place = {key: about[key] for key in PLACE}
+        if self.graph_seed is not None:
+            place["graph_seed"] = self.graph_seed
+        return Cell.checked(
+            **place,
+            task=self.task,
+            sampler=sampler,
+            denoiser=f"{ZOO}{self.zoo}" if self.model else "oracle",
+            count=self.count,
+            per_prompt=self.per_prompt,
+            seed=self.seed,
+        )
+
+
+def _quick() -> Iterator[Scene]:
+    """Five scenes with the oracle, two with a model."""
+    for place, task in (
+        (DEGREE, "unconditional"),
+        (DEGREE, "endpoints"),
+        (TREE, "endpoints"),
+        (TWO, "bottleneck"),
+        (CHAIN, "bottleneck"),
+    ):
+        yield Scene(*place, task, False, 128, ORACLE_BASELINES)
+    for place, task in ((DEGREE, "unconditional"), (TWO, "bottleneck")):
+        yield Scene(*place, task, True, 64, MODEL_BASELINES)
+
+
+def _full() -> Iterator[Scene]:
+    """Two tasks of five structures, two graphs each with the oracle, and all five models."""
+    for place in (TREE, DEGREE, TWO, WIDER, CHAIN):
+        own = "endpoints" if place in (TREE, DEGREE) else "bottleneck"
+        for task in ("unconditional", own):
+            for graph_seed in (None, 1):
+                yield Scene(*place, task, False, 256, ORACLE_BASELINES, 64, graph_seed)
+            yield Scene(*place, task, True, 192, FULL_MODEL_BASELINES, 64)
+
+
+SUITES = {"quick": tuple(_quick()), "full": tuple(_full())}
+
+
+def scenes(suite: str) -> tuple[Scene, ...]:
+    """The scenes of a suite by its name."""
+    if suite not in SUITES:
+        raise unknown("suite", suite, SUITES)
+    return SUITES[suite]

@@ -1,0 +1,110 @@
+"""`maskwalk compare`: records beside the numbers the paper prints."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from maskwalk.cli.common import AsJson, out
+
+SHOWN = 20  # cells listed
+TABLE = {
+    "unconditional": "unconditional",
+    "endpoint_conditional": "endpoints",
+    "bottleneck_conditional": "bottleneck",
+}
+
+
+def compare(
+    directory: Annotated[Path, typer.Argument(help="Where `maskwalk reproduce` or `bench` wrote.")],
+    mode: Annotated[
+        str, typer.Option(help="as_published, exact or oracle: whose columns to show.")
+    ] = "as_published",
+    claims: Annotated[
+        bool, typer.Option("--claims", help="The paper's claims with verdicts, as Markdown.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Set records beside the paper's tables: root mean squares, ranks, and what disagrees.
+
+    RMSE is over all cells and over those the paper prints above .05; rank is Spearman's over the
+    latter, beside the value two measurements of the paper's size would have with each other.
+
+    Example: maskwalk compare runs/paper --json
+    """
+    from maskwalk.bench.records import read_records
+    from maskwalk.errors import unknown
+    from maskwalk.paper.claims import ledger, markdown
+    from maskwalk.paper.compare import compare as compared
+
+    records = read_records(directory)
+    if claims:
+        verdicts = ledger(records)
+        print(json.dumps(verdicts) if as_json else markdown(verdicts))
+        return
+    found = compared(records)
+    if as_json:
+        print(json.dumps(found))
+        return
+    if mode not in found["modes"]:
+        if mode != "as_published":
+            raise unknown("mode of these records", mode, found["modes"])
+        mode = found["mode"]
+    show(found, mode)
+
+
+def show(found: dict[str, Any], mode: str) -> None:
+    """The comparison for a person, in 80 columns."""
+    from maskwalk.specs import parse
+
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    for name in ("table", "graph"):
+        table.add_column(name, no_wrap=True, overflow="ellipsis")
+    for name in ("cells", "RMSE", ">.05", "RMSE", "bias", "rank", "ceiling"):
+        table.add_column(name, justify="right", no_wrap=True)
+    task = ""
+    for column in found["modes"][mode]["columns"]:
+        ends = parse(column["task"]).kwargs.get("ends")
+        name = f"{TABLE[column['table']]} {ends or ''}" if column["task"] != task else ""
+        task = column["task"]
+        table.add_row(name, column["graph"], *_numbers(column))
+    for other, fitted in found["modes"].items():
+        table.add_row(other, "all", *_numbers(fitted))
+    out.print(f"Coherence against the paper's tables, {mode}:")
+    out.print(table)
+    out.print(
+        "RMSE over all cells, then over those printed above .05; there also bias and\n"
+        "Spearman's rank correlation. ceiling: the latter between two measurements of\n"
+        "the paper's own size.",
+        style="dim",
+    )
+    far = found["far"] if mode == found["mode"] else []
+    if far:
+        out.print(f"\n{len(far)} cells differ by more than 3 combined standard errors:")
+    listed = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    for name in ("graph", "task", "sampler"):
+        listed.add_column(name, no_wrap=True, overflow="ellipsis", max_width=26)
+    for name in ("ours", "paper", "errors"):
+        listed.add_column(name, justify="right", no_wrap=True)
+    causes = list(dict.fromkeys(cell["cause"] for cell in far if cell["cause"]))
+    for cell in far[:SHOWN]:
+        numbers = _short(cell["ours"]), _short(cell["published"]), f"{cell['sigmas']:+.1f}"
+        listed.add_row(cell["graph"], TABLE[cell["table"]], cell["sampler"], *numbers)
+    if far:
+        out.print(listed)
+    if len(far) > SHOWN:
+        out.print(f"… and {len(far) - SHOWN} more: --json has them all.")
+    for cause in causes:
+        out.print(f"Likely cause. {cause}", style="dim")
+
+
+def _numbers(fitted: dict[str, Any]) -> list[str]:
+    keys = ("rmse", "rmse_above", "bias_above", "rank_above", "ceiling_above")
+    shown = ["–" if fitted.get(k) is None else _short(fitted[k]) for k in keys]
+    return [str(fitted["cells"]), shown[0], str(fitted["cells_above"]), *shown[1:]]
+
+
+def _short(value: float) -> str:
+    return f"{value:.3f}".replace("0.", ".", 1)

@@ -1,0 +1,61 @@
+"""`maskwalk evaluate`: a verdict on a policy."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from maskwalk.cli import common
+from maskwalk.cli.common import bring_in, out, say_written
+
+
+def evaluate(
+    policy: Annotated[
+        str, typer.Argument(help="FILE.py:Class, or a registered spec such as 'entropy(block=2)'.")
+    ],
+    suite: Annotated[
+        str, typer.Option(help="quick (two minutes) or full (about twenty).")
+    ] = "quick",
+    to: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", help="Keep evaluation.json, records and baselines in this directory."
+        ),
+    ] = None,
+    anyway: Annotated[
+        bool, typer.Option("--anyway", help="Go on although the contract is broken.")
+    ] = False,
+    workers: Annotated[
+        int, typer.Option(help="Processes for the baselines; the numbers do not depend on it.")
+    ] = 2,
+    as_json: common.AsJson = False,
+    include: common.Include = None,
+) -> None:
+    """Say whether a policy beats what there is, at the same number of calls.
+
+    Policy and baselines get the same prompts and random streams.
+
+    A class, or a name without brackets, runs at every setting of its sweep.
+
+    Exit code 1: the contract is broken.
+
+    Example: maskwalk evaluate my_policy.py:MyPolicy
+
+    Example: maskwalk evaluate 'threshold(tau=0.7)' --json
+    """
+    from maskwalk.bench.verdict.run import evaluate as verdict_on
+
+    bring_in(include)
+    found = verdict_on(policy, suite, anyway=anyway, out=to, workers=workers)
+    if as_json:
+        print(json.dumps(found.as_dict()))
+    else:
+        out.print(Text(str(found)), soft_wrap=True)
+        if to is not None:
+            say_written(to / "evaluation.json")
+            if found.comparisons:
+                out.print(f"Next: maskwalk report {to}", soft_wrap=True)
+    if not found.kept:
+        raise typer.Exit(1)

@@ -1,0 +1,165 @@
+"""`maskwalk generate`: text from somebody's model with any sampler."""
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.text import Text
+
+from maskwalk.cli import common
+from maskwalk.cli.common import bring_in, check_device, err, out
+from maskwalk.errors import MaskwalkError
+
+if TYPE_CHECKING:
+    from maskwalk.denoisers.language import LanguageModel
+
+Model = Annotated[
+    str,
+    typer.Option(
+        help="zoo:books_mdm (masked), zoo:books_ar (causal), a directory of `maskwalk text train`; "
+        "hf:PATH, or hf:NAME on the Hugging Face hub."
+    ),
+]
+Tokenizer = Annotated[str | None, typer.Option(help="Its tokenizer, if it brings none.")]
+Template = Annotated[
+    str | None, typer.Option(help="Text with gaps of so many tokens: 'The {3} sat on {5}.'")
+]
+
+
+def generate(
+    denoiser: Model,
+    sampler: Annotated[
+        str | None, typer.Option(help="Default: confidence(block=1); if causal, left_to_right.")
+    ] = None,
+    prompt: Annotated[str, typer.Option(help="Text in front.")] = "",
+    template: Template = None,
+    length: Annotated[
+        int | None,
+        typer.Option(help="Tokens in all, prompt included; default: 32 more than it."),
+    ] = None,
+    count: Annotated[int, typer.Option(help="Texts.")] = 1,
+    seed: common.Seed = 0,
+    temperature: Annotated[float, typer.Option(help="Of the draws.")] = 1.0,
+    top_p: Annotated[float, typer.Option(help="Draw from the likeliest tokens up to this.")] = 1.0,
+    min_p: Annotated[float, typer.Option(help="… at least this times the likeliest.")] = 0.0,
+    stop: Annotated[
+        bool | None, typer.Option(help="Stop at end-of-text; default: unless the sampler remasks.")
+    ] = None,
+    chat: Annotated[bool, typer.Option(help="Wrap the prompt in the chat template.")] = False,
+    tokenizer: Tokenizer = None,
+    kind: Annotated[str | None, typer.Option(help="mdlm, masked or causal; guessed.")] = None,
+    mask: Annotated[str | None, typer.Option(help="Id or text of the mask; guessed.")] = None,
+    shifted: Annotated[
+        bool | None, typer.Option(help="Logits at i speak of i + 1, as Dream's do; guessed.")
+    ] = None,
+    end_of_text: Annotated[str | None, typer.Option(help="Id or text of it; guessed.")] = None,
+    rows: Annotated[
+        int | None,
+        typer.Option(help="Sequences read together [1; ours 8, on cuda 256]."),
+    ] = None,
+    precision: Annotated[
+        str | None,
+        typer.Option(help="float32, float16, bfloat16 [float32; ours on cuda float16]."),
+    ] = None,
+    trust_remote_code: Annotated[
+        bool, typer.Option("--trust-remote-code", help="Run code that comes with the model.")
+    ] = False,
+    device: common.Device = "cpu",
+    trace: Annotated[
+        bool, typer.Option("--trace", help="Show the first text's unmasking, round by round.")
+    ] = False,
+    as_json: common.AsJson = False,
+    include: common.Include = None,
+) -> None:
+    """Fill text with one sampler and a model of text (needs the extra `language`).
+
+    Example: maskwalk generate --denoiser zoo:books_mdm --length 64 --sampler 'bisection(order=4)'
+
+    Example: maskwalk generate --denoiser hf:bert-base-uncased --prompt 'the cat' --trace
+
+    Example: maskwalk generate --denoiser hf:mdlm-owt --tokenizer gpt2 --sampler bisection
+    """
+    from maskwalk.cli.unmasking import unmasking
+    from maskwalk.decoding.draw import Draw
+    from maskwalk.decoding.generation import generate as make
+    from maskwalk.denoisers.language import load
+    from maskwalk.denoisers.language.books import is_books, load_books
+
+    bring_in(include)
+    draw = Draw(temperature=temperature, top_p=top_p, min_p=min_p)
+    model: LanguageModel
+    if is_books(denoiser):
+        given = (tokenizer, kind, mask, shifted, end_of_text)
+        if any(value is not None for value in given):
+            raise MaskwalkError(
+                f"{denoiser} knows its tokenizer, kind and mask: leave those options out."
+            )
+        model = load_books(denoiser, rows=rows, device=check_device(device), precision=precision)
+    elif denoiser.startswith("hf:"):
+        model = load(
+            denoiser,
+            tokenizer=tokenizer,
+            kind=kind,
+            mask=mask,
+            shifted=shifted,
+            end_of_text=end_of_text,
+            rows=1 if rows is None else rows,
+            device=check_device(device),
+            precision=precision or "float32",
+            trust_remote_code=trust_remote_code,
+        )
+    else:
+        raise MaskwalkError(
+            f"generate needs a model of text: zoo:books_mdm, a directory of `maskwalk text train`, "
+            f"hf:PATH or hf:NAME, not {denoiser!r}; walks on graphs are `maskwalk sample`."
+        )
+    rule = sampler or ("left_to_right" if model.causal else "confidence(block=1)")
+    text: dict[str, Any] = {
+        "prompt": prompt,
+        "template": template,
+        "length": length,
+        "count": count,
+    }
+    made = make(model, rule, **text, seed=seed, draw=draw, stop=stop, chat=chat, trace=trace)
+    if as_json:
+        print(json.dumps(_summary(denoiser, rule, text | {"seed": seed}, draw, model, made)))
+        return
+    if trace:
+        out.print(unmasking(model, made, colour=out.color_system is not None))
+        out.print()
+    for number, found in enumerate(made.texts, 1):
+        out.print(Text(f"{number}  " if count > 1 else "", style="dim"), Text(found), sep="")
+    calls = made.calls.double().mean()
+    cost = f"{calls:.4g} calls a text · {made.tokens_per_call:.2f} tokens a call"
+    out.print(Text(f"\n{cost} · {made.seconds:.2f} s", style="dim"))
+    for note in model.notes:
+        err.print(Text(f"Note: {note}.", style="dim"))
+
+
+def _summary(
+    denoiser: str, sampler: str, settings: dict[str, Any], draw: Any, model: Any, made: Any
+) -> dict[str, Any]:
+    """What --json prints: the settings, the texts, and what they cost."""
+    from dataclasses import asdict
+
+    from maskwalk import __version__
+    from maskwalk.samplers import SAMPLERS
+
+    found = {
+        "denoiser": denoiser,
+        "sampler": SAMPLERS.canonical(sampler),
+        **settings,
+        "length": made.tokens.shape[1],
+        "draw": asdict(draw),
+        "texts": made.texts,
+        "tokens": made.tokens.tolist(),
+        "calls": made.calls.tolist(),
+        "calls_mean": float(made.calls.double().mean()),
+        "tokens_per_call": made.tokens_per_call,
+        "seconds": made.seconds,
+        "version": __version__,
+        "notes": [*getattr(model.denoiser, "notes", ()), *model.notes],
+    }
+    if made.trace is not None:
+        found["rounds"] = made.trace.reveal_rounds().tolist()
+    return found

@@ -1,0 +1,138 @@
+"""`maskwalk reproduce`: a paper's results, next to the published values and to the truth."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from maskwalk.cli.common import check_device, err, out, progress, say_written
+from maskwalk.errors import MaskwalkError, unknown
+
+
+def reproduce(
+    what: Annotated[str, typer.Argument(help="paper: its graph tables and figures.")],
+    to: Annotated[Path, typer.Option("--out", help="Directory for records and the report.")],
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A table or figure, such as table_endpoints; repeatable. figure_language: the "
+            "experiment on text, which is not part of the rest."
+        ),
+    ] = None,
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="A few dozen sequences a cell: minutes on two CPU cores."),
+    ] = False,
+    train: Annotated[
+        bool,
+        typer.Option("--train", help="Train the seven models first, instead of the shipped ones."),
+    ] = False,
+    models: Annotated[
+        Path | None,
+        typer.Option(help="figure_language: DIR/mdm and DIR/ar instead of the shipped models."),
+    ] = None,
+    judge: Annotated[
+        str | None,
+        typer.Option(help="figure_language: the judge, as for `maskwalk text judge`; or none."),
+    ] = None,
+    device: Annotated[str | None, typer.Option(help="cpu or cuda (cuda if there is one).")] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes (one a CPU core).")] = None,
+) -> None:
+    """Reproduce the paper: as it was printed, as the model does, as the sampler could.
+
+    Ends with DIR/report.html and the comparison with the printed numbers.
+
+    Killed? The same command goes on where it stopped.
+
+    Example: maskwalk reproduce paper --quick --out runs/paper
+
+    Example: maskwalk reproduce paper --only table_endpoints --out runs/endpoints --device cuda
+
+    Example: maskwalk reproduce paper --only figure_language --quick --out runs/language
+    """
+    import torch
+
+    from maskwalk.bench.records import read_records
+    from maskwalk.bench.run import Run
+    from maskwalk.cli.compare import show
+    from maskwalk.paper import reproduce
+    from maskwalk.paper.compare import compare, pairs
+    from maskwalk.paper.tables import attach
+    from maskwalk.report import write_report
+
+    if what != "paper":
+        raise unknown("paper", what, ("paper",))
+    device = check_device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    if only == [reproduce.LANGUAGE]:
+        if train or workers:
+            raise MaskwalkError(
+                "--train and --workers are for the graph results; models of text are trained by "
+                "`maskwalk text train` and named by --models."
+            )
+        language(to, quick, models, judge, device)
+        return
+    if models or judge:
+        raise MaskwalkError("--models and --judge belong to --only figure_language.")
+    workers = workers or (os.cpu_count() or 1 if device == "cpu" else 1)
+    _warn(device, quick)
+    if train or reproduce.lacking():
+        os.environ["MASKWALK_ZOO"] = str(reproduce.train(to, device))
+    runs = [Run(e, to, workers, device) for e in reproduce.paper(only, quick)]
+    with progress() as shown:
+        for run in runs:
+            bar = shown.add_task(f"{run.experiment.name:<22}", total=run.total)
+            for _ in run:
+                shown.update(bar, completed=run.done)
+            shown.update(bar, completed=run.total)
+    keys = {cell.key for run in runs for cell in run.experiment.cells}
+    records = [record for record in read_records(to) if record["key"] in keys]
+    flags = [f"--only {name}" for name in only or ()] + ["--quick"] * quick + ["--train"] * train
+    command = " ".join(["maskwalk reproduce paper", *flags, "--out DIR"])
+    for path in write_report(attach(records), to, ("html", "csv", "md"), command):
+        if path.suffix == ".html":
+            say_written(path)
+    if pairs(records):
+        show(compare(records), "as_published")
+        out.print(f"Next: maskwalk compare {to} --json", soft_wrap=True)
+
+
+def _warn(device: str, quick: bool) -> None:
+    if device == "cpu" and not quick:
+        err.print(
+            "The full run takes days on a CPU; with --quick it takes minutes.", style="yellow"
+        )
+
+
+def language(to: Path, quick: bool, models: Path | None, judge: str | None, device: str) -> None:
+    """The experiment on text: write, score, replay; let the judge read; report."""
+    from maskwalk.analysis.judge import load_judge
+    from maskwalk.bench.text_experiment import TextExperiment
+    from maskwalk.bench.text_records import text_records
+    from maskwalk.bench.text_run import TextRun
+    from maskwalk.cli.text.shared import judged, write
+    from maskwalk.paper.reproduce import LANGUAGE
+    from maskwalk.report import text_table, write_text_report
+    from maskwalk.resources import shipped
+
+    file = shipped("experiments") / "paper" / f"{LANGUAGE}.toml"
+    experiment = TextExperiment.load(file, quick, models)
+    _warn(device, quick)
+    chosen = judge not in (None, "none")
+    reader = load_judge(judge, device=device) if chosen else None  # first: it may not be there
+    write(TextRun(experiment, to, device))
+    if judge is None:
+        try:
+            reader = load_judge(device=device)
+        except MaskwalkError as problem:
+            err.print(f"Not judged: {problem}", style="yellow")
+            err.print(f"Later, or elsewhere: maskwalk text judge {to}", soft_wrap=True)
+    if reader is not None:
+        judged(to, reader)
+    records = text_records(to)
+    out.print(text_table(records))
+    flags = ["--quick"] * quick + ["--models MODELS"] * (models is not None)
+    command = " ".join([f"maskwalk reproduce paper --only {LANGUAGE}", *flags, "--out DIR"])
+    for path in write_text_report(records, to, ("html", "csv", "md"), command):
+        if path.suffix == ".html":
+            say_written(path)

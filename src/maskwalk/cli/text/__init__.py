@@ -1,0 +1,24 @@
+"""`maskwalk text`: models of text of our own, from a folder of books to a judged experiment."""
+
+import typer
+
+from maskwalk.cli.text.compare import compare
+from maskwalk.cli.text.judge import judge
+from maskwalk.cli.text.pack import pack
+from maskwalk.cli.text.prepare import prepare
+from maskwalk.cli.text.replay import replay
+from maskwalk.cli.text.train import train
+
+text = typer.Typer(
+    name="text",
+    help="Train models of text on books, and let a judge read what they write.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+for command in (prepare, train, judge, compare, replay, pack):
+    text.command()(command)
+
+
+@text.callback()
+def root() -> None:
+    """Train models of text on books, and let a judge read what they write (docs/language.md)."""

@@ -1,0 +1,90 @@
+"""`maskwalk text replay`: the likelihood of held-out text under policies of a model."""
+
+from typing import Annotated
+
+import typer
+
+from maskwalk.cli import common
+from maskwalk.cli.common import check_device, out, progress
+from maskwalk.cli.text.shared import TRIED
+from maskwalk.errors import MaskwalkError
+
+
+def replay(
+    model: Annotated[
+        str, typer.Argument(help="A model of ours: zoo:NAME, or what `text train` wrote.")
+    ] = "zoo:books_mdm",
+    sampler: Annotated[
+        list[str] | None, typer.Option(help="A policy that chooses before it draws; repeatable.")
+    ] = None,
+    paths: Annotated[int, typer.Option(help="Throws of a policy's dice, for every passage.")] = 8,
+    count: Annotated[int, typer.Option(help="Held-out passages.")] = 32,
+    skip: Annotated[int, typer.Option(help="Passages to leave out before them.")] = 0,
+    length: Annotated[int | None, typer.Option(help="Tokens of each \\[all].")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the dice.")] = 0,
+    device: common.Device = "cpu",
+    as_json: common.AsJson = False,
+) -> None:
+    """The likelihood of held-out text under policies, over more and more of their paths.
+
+    Text is forced through a policy; that gives its likelihood if the order is fixed, and an upper
+    bound on its bits if the policy throws dice, which falls with the paths it is averaged over.
+
+    Example: maskwalk text replay --sampler 'bisection(order=4)' --sampler 'random(block=10)'
+    """
+    import json
+    from functools import partial
+
+    from maskwalk.analysis.paths import along_paths
+    from maskwalk.analysis.replay import check_replayable
+    from maskwalk.bench.text_run import batch_on
+    from maskwalk.denoisers.language.books import load_books
+    from maskwalk.report.texts import INTERVAL
+    from maskwalk.samplers import SAMPLERS
+    from maskwalk.worlds.text.metrics import bits_per_byte
+    from maskwalk.worlds.text.passages import token_bytes
+
+    rules = {SAMPLERS.canonical(spec): SAMPLERS.build(spec) for spec in sampler or TRIED}
+    for rule in rules.values():
+        check_replayable(rule)
+    found = load_books(model, device=check_device(device))
+    assert found.held_out is not None  # load_books reads them
+    most, whole_length = found.held_out.shape
+    if count < 1 or skip < 0 or skip + count > most:
+        raise MaskwalkError(
+            f"{model} has {most} held-out passages: --count is 1 to that, less what --skip says."
+        )
+    length = whole_length if length is None else length
+    if not 1 <= length <= whole_length:
+        raise MaskwalkError(f"--length is 1 to {whole_length}, the length of its passages.")
+    passages = found.held_out[skip : skip + count, :length]
+    sizes = token_bytes(found.tokenizer)[passages].sum(1)
+    table = common.plain_table("policy", "calls", "paths", "bits a byte")
+    rows = []
+    with progress() as shown:
+        for spec, rule in rules.items():
+            bar = shown.add_task(spec, total=count * paths)
+            done = along_paths(
+                rule,
+                found,
+                passages,
+                paths,
+                seed=seed,
+                batch=batch_on(device),
+                told=partial(shown.advance, bar),
+            )
+            shown.update(bar, total=done.nats.numel())
+            every = len(done.nats)
+            for k in sorted({*(2**i for i in range(every.bit_length())), every}):
+                bits = bits_per_byte(done.over(k), sizes)
+                row = {"sampler": spec, "calls": float(done.calls.mean()), "paths": k}
+                rows.append(row | {"bound": done.random} | bits)
+                at_most = "≤ " if done.random else ""
+                half = "–" if bits["se"] is None else f"{INTERVAL * bits['se']:.3f}"
+                first = (spec, f"{row['calls']:.1f}".removesuffix(".0")) if k == 1 else ("", "")
+                table.add_row(*first, str(k), f"{at_most}{bits['value']:.4f} ± {half}")
+    if as_json:
+        print(json.dumps(rows))
+        return
+    out.print(table)
+    out.print(f"{count} passages of {passages.shape[1]} tokens; ± half of a 95 % interval.")

@@ -1,0 +1,48 @@
+"""`maskwalk zoo`: the shipped models."""
+
+import json
+from typing import Any
+
+from rich.table import Table
+
+from maskwalk.cli.common import AsJson, out
+
+
+def zoo(as_json: AsJson = False) -> None:
+    """The shipped models: what each was trained on, and how near it came to the floor.
+
+    Use one anywhere a denoiser is named: maskwalk sample --denoiser zoo:st_er_deg7
+
+    The models of books are for text: maskwalk generate --denoiser zoo:books_mdm
+    """
+    from maskwalk.resources import zoo_manifest
+
+    models = zoo_manifest()
+    if as_json:
+        print(json.dumps(models))
+        return
+    if not models:
+        out.print("The zoo is empty here; maskwalk train makes a model of your own.")
+        return
+    table = Table(show_edge=False, pad_edge=False)
+    for name in ("model", "graph and walk"):
+        table.add_column(name, overflow="fold")
+    for name in ("bound", "floor"):
+        table.add_column(name, justify="right")
+    for name, about in models.items():
+        if "tokenizer" in about:
+            bpb = about["test_bpb"]["value"]
+            what = "causal" if about["config"]["causal"] else "masked diffusion"
+            place = f"books, {what}\n{bpb:.3f} bits a byte of held-out books"
+        else:
+            place = f"{about['graph']}\n{about['walk']}"
+        table.add_row(f"zoo:{name}", place, *(_shown(about, key) for key in ("bound", "floor")))
+    out.print(table)
+    out.print(
+        "Bound: held-out nats a token (evidence bound; of a causal model exact). Floor: a perfect "
+        "denoiser's."
+    )
+
+
+def _shown(about: dict[str, Any], key: str) -> str:
+    return f"{about[key]:.3f}" if key in about else ""

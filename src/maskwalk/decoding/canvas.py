@@ -1,0 +1,84 @@
+"""What a sampler works on: a batch of partly revealed sequences, and the randomness of a round."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from jaxtyping import Bool, Float, Float64, Int
+from torch import Tensor
+
+from maskwalk.decoding.draw import Draw
+from maskwalk.streams import Purpose, Streams, inverse_cdf
+
+State = dict[str, Tensor]  # what a policy remembers: tensors with a leading batch axis
+INF = float("inf")
+
+
+@dataclass(frozen=True)
+class Canvas:
+    """A batch of partly revealed sequences in one round of decoding."""
+
+    tokens: Int[Tensor, "batch length"]
+    given: Bool[Tensor, "batch length"]
+    mask_id: int
+    round: int = 0
+    state: State = field(default_factory=dict)
+
+    @property
+    def masked(self) -> Bool[Tensor, "batch length"]:
+        """Where nothing is revealed yet."""
+        return self.tokens == self.mask_id
+
+    def select(self, rows: Tensor) -> "Canvas":
+        """Some of the rows, with what the policy remembers of them."""
+        state = {name: value[rows] for name, value in self.state.items()}
+        return replace(self, tokens=self.tokens[rows], given=self.given[rows], state=state)
+
+    def reveal(
+        self,
+        chosen: Bool[Tensor, "batch length"],
+        tokens: Int[Tensor, " n"],
+        state: State | None = None,
+    ) -> "Canvas":
+        """The canvas with `tokens` (packed) written where `chosen` is true."""
+        new = self.tokens.masked_scatter(chosen, tokens)
+        return replace(self, tokens=new, state=self.state if state is None else state)
+
+
+class RoundStreams:
+    """The random streams of one round of a batch, and how tokens are drawn in it."""
+
+    def __init__(self, streams: Streams, round: int, length: int, draw: Draw, ties: str) -> None:
+        self.streams, self.round, self.length = streams, round, length
+        self.drawing, self.ties = draw, ties
+        self.watch: Callable[[Tensor, Tensor, Tensor], None] | None = None
+
+    def uniform(self, purpose: Purpose = Purpose.CHOICE) -> Float64[Tensor, "batch length"]:
+        """A uniform for every position, to choose by."""
+        return self.streams.uniform(purpose, self.round, self.length)
+
+    def draw(
+        self, log_probs: Float[Tensor, "n vocab"], at: Bool[Tensor, "batch length"]
+    ) -> Int[Tensor, " n"]:
+        """One token for every position in `at` (packed), from its log-marginal."""
+        rows, positions = at.nonzero(as_tuple=True)
+        tokens = self.drawing(log_probs, self.streams, self.round, rows, positions)
+        self.note(at, log_probs, tokens)
+        return tokens
+
+    def redraw(
+        self, log_probs: Float[Tensor, "n vocab"], at: Bool[Tensor, "batch length"]
+    ) -> Int[Tensor, " n"]:
+        """A second token in the same round, from log-probabilities that are shaped already."""
+        rows, positions = at.nonzero(as_tuple=True)
+        u = self.streams.uniform_at(Purpose.REDRAW, self.round, rows, positions)
+        return inverse_cdf(log_probs, u)
+
+    def note(
+        self,
+        at: Bool[Tensor, "batch length"],
+        log_probs: Float[Tensor, "n vocab"],
+        tokens: Int[Tensor, " n"],
+    ) -> None:
+        """Tells the trace which marginals the tokens at `at` come from (`draw` does so itself)."""
+        if self.watch is not None:
+            self.watch(at, log_probs, tokens)

@@ -1,0 +1,139 @@
+"""The only decoding loop in the project.
+
+`decode` owns the stepping, so a sampler is thirty lines: it hands the sampler a canvas, a denoiser
+that counts its own calls (no sampler can miscount), and the round's random streams; rows leave as
+soon as the sampler is done with them (complete, for all but remasking ones), and their counts stop
+with them.
+"""
+
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from maskwalk.decoding.canvas import Canvas, RoundStreams
+from maskwalk.decoding.draw import Draw
+from maskwalk.decoding.policy import Sampler
+from maskwalk.decoding.scores import entropy
+from maskwalk.decoding.trace import Trace
+from maskwalk.denoiser import Denoiser
+from maskwalk.errors import MaskwalkError, one_of
+from maskwalk.streams import Streams
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """What `decode` returns: the tokens, and what each sequence cost."""
+
+    tokens: Int[Tensor, "batch length"]
+    calls: Int[Tensor, " batch"]
+    rounds: Int[Tensor, " batch"]
+    trace: Trace | None = None
+
+
+class Counted:
+    """A denoiser that counts, for each row of the current batch, how often it was asked."""
+
+    def __init__(self, denoiser: Denoiser, batch: int, device: torch.device) -> None:
+        self.inner = denoiser
+        self.vocab_size, self.mask_id, self.score_grid = (
+            denoiser.vocab_size,
+            denoiser.mask_id,
+            denoiser.score_grid,
+        )
+        self.calls = torch.zeros(batch, dtype=torch.int64, device=device)
+        self.rows = torch.arange(batch, device=device)
+
+    def __call__(
+        self, tokens: Int[Tensor, "batch length"], at: Bool[Tensor, "batch length"] | None = None
+    ) -> Float[Tensor, "rows vocab"]:
+        """The denoiser's answer; every row that asked for something is charged one call."""
+        asked = (tokens == self.mask_id if at is None else at).any(1)
+        self.calls.index_add_(0, self.rows, asked.to(torch.int64))
+        return self.inner(tokens, at)
+
+
+def decode(
+    sampler: Sampler,
+    denoiser: Denoiser,
+    tokens: Int[Tensor, "batch length"],
+    *,
+    streams: Streams,
+    draw: Draw | None = None,
+    ties: str = "uniform",
+    trace: bool | int = False,
+) -> Decoded:
+    """Fills every masked position of `tokens` with `sampler`.
+
+    Positions that hold `denoiser.mask_id` are filled; everything else is given and kept. `streams`
+    carries the seed and one id per row: a row's result depends on nothing else. `trace` records
+    what happens to every row, or to as many first ones as it says.
+    """
+    one_of("ties", ties, ("uniform", "index"))
+    _check_tokens(tokens, denoiser, streams)
+    draw = draw or Draw()
+    batch, length = tokens.shape
+    device = tokens.device
+    counted = Counted(denoiser, batch, device)
+    result, rounds = tokens.clone(), torch.zeros(batch, dtype=torch.int64, device=device)
+    told = batch if trace is True else int(trace)
+    recorder = Trace.start(tokens[:told], streams.ids[:told], denoiser.mask_id) if told else None
+
+    canvas = Canvas(tokens, tokens != denoiser.mask_id, denoiser.mask_id)
+    canvas = replace(canvas, state=sampler.init(canvas))
+    rows = torch.arange(batch, device=device)
+    while True:
+        open_rows = ~sampler.finished(canvas)
+        if not bool(open_rows.all()):
+            result[rows[~open_rows]] = canvas.tokens[~open_rows]
+            canvas, rows, streams = (
+                canvas.select(open_rows),
+                rows[open_rows],
+                streams.select(open_rows),
+            )
+        if len(rows) == 0:
+            return Decoded(result, counted.calls, rounds, recorder)
+        if canvas.round >= sampler.max_rounds(length):
+            raise MaskwalkError(
+                f"{sampler!r} did not finish {length} positions in {canvas.round} rounds."
+            )
+        rng = RoundStreams(streams, canvas.round, length, draw, ties)
+        seen = rng.watch = _Watch(canvas.tokens) if recorder is not None else None
+        counted.rows = rows
+        after = sampler.step(canvas, counted, rng)
+        if recorder is not None and seen is not None:
+            n = int((rows < told).sum())  # rows stay in order as others leave
+            changed = (canvas.tokens, after.tokens, seen.log_prob, seen.nats)
+            recorder.add(canvas.round, rows[:n], *(x[:n] for x in changed))
+        rounds[rows] += 1
+        canvas = replace(after, round=canvas.round + 1)
+
+
+def _check_tokens(tokens: Tensor, denoiser: Denoiser, streams: Streams) -> None:
+    if len(streams.ids) != len(tokens):
+        raise MaskwalkError(
+            f"{len(tokens)} sequences need as many stream ids, not {len(streams.ids)}."
+        )
+    if tokens.numel() == 0:
+        raise MaskwalkError(
+            f"There is nothing to decode in a batch of shape {tuple(tokens.shape)}."
+        )
+    bad = tokens[(tokens != denoiser.mask_id) & ((tokens < 0) | (tokens >= denoiser.vocab_size))]
+    if len(bad):
+        raise MaskwalkError(
+            f"Token {int(bad[0])} is not in the vocabulary 0..{denoiser.vocab_size - 1} "
+            f"(the mask is {denoiser.mask_id})."
+        )
+
+
+class _Watch:
+    """Two canvases that fill with log p(token) and the marginal's entropy as tokens are drawn."""
+
+    def __init__(self, tokens: Int[Tensor, "batch length"]) -> None:
+        self.log_prob = torch.full_like(tokens, torch.nan, dtype=torch.float64)
+        self.nats = self.log_prob.clone()
+
+    def __call__(self, at: Tensor, log_probs: Tensor, tokens: Tensor) -> None:
+        self.log_prob[at] = log_probs.gather(1, tokens[:, None])[:, 0].to(torch.float64)
+        self.nats[at] = entropy(log_probs)

@@ -1,0 +1,122 @@
+"""How a token is drawn from a marginal: the only place where that happens.
+
+A token is drawn by inverse CDF from one uniform (`streams.inverse_cdf`), after temperature and
+truncation, or by the bfloat16 race of published code. A preset names a whole: a draw, and how ties
+are broken.
+"""
+
+from dataclasses import dataclass
+from math import log
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from maskwalk.errors import MaskwalkError, one_of, real
+from maskwalk.kernels.rows import by_rows
+from maskwalk.streams import Purpose, Streams, inverse_cdf
+
+CLOSE = 1e-9  # probabilities this near to a bound of a truncation count as on it
+
+
+@dataclass(frozen=True)
+class Draw:
+    """How a token is drawn from a marginal; part of the record.
+
+    precision: "float64" is exact inverse CDF; "bfloat16" is the race of the public MDLM code,
+    argmax p / (1e-10 - log(u + 1e-10)) with p and u in bfloat16, a hidden truncation: u is never
+    nearer to 1 than 2^-8, so a token far less likely than the first can never win.
+
+    Truncations, off at their defaults, in the order temperature, top-p, min-p, renormalised after
+    each. With the tokens sorted by falling probability and F_j the sum of the first j:
+
+        top_p          keeps token j if F_(j-1) < top_p: the token that crosses stays (Hugging Face)
+        top_p_strict   keeps token j if F_j ≤ top_p, and always the first: the token that crosses
+                       goes (the public ReMDM code, there called nucleus_p)
+        min_p          keeps a token of at least min_p times the largest probability
+    """
+
+    precision: str = "float64"
+    temperature: float = 1.0
+    top_p: float = 1.0
+    top_p_strict: float = 1.0
+    min_p: float = 0.0
+
+    def __post_init__(self) -> None:
+        one_of("precision", self.precision, ("float64", "bfloat16"))
+        real("temperature", self.temperature, 1e-6)
+        real("top_p", self.top_p, 1e-6, 1.0)
+        real("top_p_strict", self.top_p_strict, 0.0, 1.0)
+        real("min_p", self.min_p, 0.0, 1.0)
+
+    def shape(self, log_probs: Float[Tensor, "rows vocab"]) -> Float[Tensor, "rows vocab"]:
+        """The marginals the tokens are really drawn from: temperature and truncation applied."""
+        if self.temperature != 1.0:
+            log_probs = torch.log_softmax(log_probs.to(torch.float64) / self.temperature, -1)
+        if self.top_p < 1.0:
+            log_probs = _nucleus(log_probs, self.top_p, crossing=True)
+        if self.top_p_strict < 1.0:
+            log_probs = _nucleus(log_probs, self.top_p_strict, crossing=False)
+        if self.min_p > 0.0:
+            least = log_probs.amax(-1, keepdim=True) + log(self.min_p) - CLOSE
+            log_probs = _keep(log_probs, log_probs >= least)
+        return log_probs
+
+    def __call__(
+        self,
+        log_probs: Float[Tensor, "n vocab"],
+        streams: Streams,
+        round: int,
+        rows: Int[Tensor, " n"],
+        positions: Int[Tensor, " n"],
+    ) -> Int[Tensor, " n"]:
+        """One token for every place (row, position) from its log-marginal."""
+
+        def drawn(some: Tensor, rows: Tensor, positions: Tensor) -> Tensor:
+            shaped = self.shape(some)
+            if self.precision == "bfloat16":
+                width = shaped.shape[1]
+                return race(shaped, streams.single_at(Purpose.TOKEN, round, rows, positions, width))
+            return inverse_cdf(shaped, streams.uniform_at(Purpose.TOKEN, round, rows, positions))
+
+        return by_rows(drawn, log_probs, rows, positions)
+
+
+def _keep(
+    log_probs: Float[Tensor, "rows vocab"], kept: Bool[Tensor, "rows vocab"]
+) -> Float[Tensor, "rows vocab"]:
+    """The same marginals on the kept tokens only."""
+    return torch.log_softmax(log_probs.masked_fill(~kept, -torch.inf), -1)
+
+
+def _nucleus(
+    log_probs: Float[Tensor, "rows vocab"], p: float, crossing: bool
+) -> Float[Tensor, "rows vocab"]:
+    """The likeliest tokens of total probability p, with or without the one that crosses p."""
+    ordered, order = log_probs.sort(dim=-1, descending=True, stable=True)
+    probs = ordered.to(torch.float64).exp()
+    total = probs.cumsum(-1)
+    kept = total - probs < p - CLOSE if crossing else total <= p + CLOSE
+    kept[:, 0] = True
+    return _keep(log_probs, torch.zeros_like(kept).scatter(-1, order, kept))
+
+
+def race(log_probs: Float[Tensor, "n vocab"], u: Float[Tensor, "n vocab"]) -> Int[Tensor, " n"]:
+    """The bfloat16 race of published code; argmax ties go to the lowest token."""
+    probs = log_probs.to(torch.float32).exp().to(torch.bfloat16)
+    noise = u.to(torch.bfloat16)
+    noise = torch.where(noise == 1, torch.zeros_like(noise), noise)
+    return (probs / (1e-10 - (noise + 1e-10).log())).argmax(-1)
+
+
+PRESETS: dict[str, tuple[Draw, str]] = {
+    "exact": (Draw(), "uniform"),
+    "as_published": (Draw(precision="bfloat16"), "index"),
+}
+
+
+def preset(name: str) -> tuple[Draw, str]:
+    """(draw, ties) of a named preset: `exact`, or `as_published` (bfloat16 race, lowest index)."""
+    if name not in PRESETS:
+        raise MaskwalkError(f"Unknown preset {name!r}. Known: {', '.join(PRESETS)}.")
+    return PRESETS[name]

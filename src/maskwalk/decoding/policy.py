@@ -1,0 +1,77 @@
+"""The two kinds of sampler, and the table of them.
+
+An `UnmaskingPolicy` only says *where*: it names positions before anything is drawn there, and the
+base class then draws. Choosing by what was drawn biases the law even with a perfect denoiser, so
+rules that do so (or that remask) are written as a general `Sampler` instead.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+from jaxtyping import Bool
+from torch import Tensor
+
+from maskwalk.decoding.canvas import Canvas, RoundStreams, State
+from maskwalk.decoding.view import View
+from maskwalk.denoiser import Denoiser
+from maskwalk.errors import MaskwalkError
+from maskwalk.specs import Registry
+
+
+class Sampler(ABC):
+    """A decoding rule: one `step` is one round; every denoiser call in it is counted.
+
+    The class attributes tell the contract test and the benchmark what to expect; none is needed.
+    """
+
+    sweep: ClassVar[tuple[dict[str, Any], ...]] = ({},)  # settings that draw its whole curve
+    ranks_by: ClassVar[str | None] = None  # the score whose lowest positions come first
+    remasks: ClassVar[bool] = False  # whether it takes revealed tokens back
+
+    def first_picks(self, length: int) -> range | None:
+        """Where its first pick is uniform if all scores tie (None: not decided by ties)."""
+        return None
+
+    def init(self, canvas: Canvas) -> State:
+        """What the sampler remembers before the first round."""
+        return {}
+
+    def finished(self, canvas: Canvas) -> Bool[Tensor, " batch"]:
+        """Which rows are done: for a sampler that may still remask, not all complete ones are."""
+        return ~canvas.masked.any(1)
+
+    def max_rounds(self, length: int) -> int:
+        """More rounds than this on `length` positions is an endless loop, not a slow sampler."""
+        return length
+
+    @abstractmethod
+    def step(self, canvas: Canvas, denoise: Denoiser, rng: RoundStreams) -> Canvas:
+        """The canvas after one round."""
+
+
+class UnmaskingPolicy(Sampler):
+    """The common case: choose positions, then draw there, independently given the canvas."""
+
+    @abstractmethod
+    def choose(
+        self, view: View, state: State, rng: RoundStreams
+    ) -> tuple[Bool[Tensor, "batch length"], State]:
+        """The masked positions to reveal now (at least one a row), and what to remember."""
+
+    def step(self, canvas: Canvas, denoise: Denoiser, rng: RoundStreams) -> Canvas:
+        """One round: choose, ask, draw, reveal."""
+        view = View(canvas, denoise, rng)
+        chosen, state = self.choose(view, canvas.state, rng)
+        self.check_choice(chosen, view)
+        return canvas.reveal(chosen, rng.draw(view.take_marginals(chosen), chosen), state)
+
+    def check_choice(self, chosen: Bool[Tensor, "batch length"], view: View) -> None:
+        """Refuses a choice that reveals nothing in some row, or what is revealed already."""
+        if not bool((chosen.any(1) & ~(chosen & ~view.masked).any(1)).all()):
+            raise MaskwalkError(
+                f"{self!r} must choose at least one masked position in every row and nothing else; "
+                f"it did not in round {view.round}."
+            )
+
+
+SAMPLERS: Registry[Sampler] = Registry("sampler", home="maskwalk.samplers")

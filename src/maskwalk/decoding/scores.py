@@ -1,0 +1,73 @@
+"""What a policy may rank positions by. Lower is always sooner.
+
+With p the marginal at a masked position and p⁽¹⁾ ≥ p⁽²⁾ its two largest probabilities:
+
+    entropy      H = -Σ p log p         (nats)
+    confidence   -max p
+    margin       -(p⁽¹⁾ - p⁽²⁾)
+
+Scores are float64 and rounded to the denoiser's grid before they are compared: with rotary
+positions a fully masked input has equal marginals everywhere, and without rounding the last bits of
+an fp32 network would decide what is a tie.
+"""
+
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Float, Float64
+from torch import Tensor
+
+from maskwalk.errors import unknown
+from maskwalk.kernels.rows import by_rows
+
+Score = Callable[[Tensor], Tensor]
+
+
+def entropy(log_probs: Float[Tensor, "rows vocab"]) -> Float64[Tensor, " rows"]:
+    """Entropy of each marginal in nats; 0 log 0 = 0."""
+    if log_probs.is_cuda:
+        from maskwalk.kernels.entropy import entropy as fused
+
+        return fused(log_probs)
+    return by_rows(_entropy, log_probs)
+
+
+def _entropy(log_probs: Float[Tensor, "rows vocab"]) -> Float64[Tensor, " rows"]:
+    probs = log_probs.to(torch.float64).exp()
+    nats: Tensor = torch.special.entr(probs, out=probs)  # in place: the table may be large
+    return nats.sum(-1)
+
+
+def confidence(log_probs: Float[Tensor, "rows vocab"]) -> Float64[Tensor, " rows"]:
+    """Minus the largest probability."""
+    return -_largest(log_probs, 1)[:, 0]
+
+
+def margin(log_probs: Float[Tensor, "rows vocab"]) -> Float64[Tensor, " rows"]:
+    """Minus the gap between the two largest probabilities (one token: its probability)."""
+    top = _largest(log_probs, 2)
+    return -(top[:, 0] - top[:, 1]) if top.shape[-1] == 2 else -top[:, 0]
+
+
+def _largest(log_probs: Float[Tensor, "rows vocab"], count: int) -> Float64[Tensor, "rows _"]:
+    """The largest probabilities of each marginal, at most two of them."""
+    if log_probs.is_cuda:
+        from maskwalk.kernels.top2 import top2
+
+        return top2(log_probs).to(torch.float64).exp()
+    if count == 1:
+        return log_probs.amax(-1, keepdim=True).to(torch.float64).exp()
+    count = min(count, log_probs.shape[-1])
+    return log_probs.topk(count, -1).values.to(torch.float64).exp()
+
+
+SCORES: dict[str, Score] = {"entropy": entropy, "confidence": confidence, "margin": margin}
+
+
+def score(
+    name: str, log_probs: Float[Tensor, "rows vocab"], grid: float
+) -> Float64[Tensor, " rows"]:
+    """The named score of each marginal, rounded to a multiple of `grid`."""
+    if name not in SCORES:
+        raise unknown("score", name, SCORES)
+    return torch.round(SCORES[name](log_probs) / grid) * grid

@@ -1,0 +1,126 @@
+"""What a policy sees of the canvas in a round: tokens, marginals, scores, and fair picks."""
+
+import torch
+from jaxtyping import Bool, Float, Float64, Int
+from torch import Tensor
+
+from maskwalk.decoding.canvas import INF, Canvas, RoundStreams
+from maskwalk.decoding.scores import score
+from maskwalk.denoiser import Denoiser
+from maskwalk.kernels.rows import keep_rows
+from maskwalk.streams import Purpose
+
+
+class View:
+    """What a policy sees in a round; marginals are computed only if it asks for them."""
+
+    def __init__(self, canvas: Canvas, denoise: Denoiser, rng: RoundStreams) -> None:
+        self.tokens, self.masked, self.given = canvas.tokens, canvas.masked, canvas.given
+        self.round, self.mask_id = canvas.round, canvas.mask_id
+        self.score_grid = denoise.score_grid
+        # Where each position lies in the part that is worked on, and how long that part is.
+        self.span = canvas.tokens.shape[1]
+        self.place = torch.arange(self.span, device=canvas.tokens.device)
+        self._denoise, self._rng = denoise, rng
+        self._marginals: Tensor | None = None
+
+    @property
+    def log_marginals(self) -> Float[Tensor, "rows vocab"]:
+        """Log-marginals of all masked positions, packed in row-major order."""
+        if self._marginals is None:
+            self._marginals = self._denoise(self.tokens, self.masked)
+        return self._marginals
+
+    def log_marginals_at(self, chosen: Bool[Tensor, "batch length"]) -> Float[Tensor, "n vocab"]:
+        """Log-marginals of some masked positions, without asking for the rest if nobody has."""
+        if self._marginals is None:
+            return self._denoise(self.tokens, chosen)
+        return self._marginals[chosen[self.masked]]
+
+    def take_marginals(self, chosen: Bool[Tensor, "batch length"]) -> Float[Tensor, "n vocab"]:
+        """`log_marginals_at`, when nobody asks afterwards: a large table is not copied for it."""
+        if self._marginals is None:
+            return self._denoise(self.tokens, chosen)
+        table, self._marginals = self._marginals, None
+        return keep_rows(table, chosen[self.masked])
+
+    def unpack(self, packed: Float[Tensor, " rows"]) -> Float64[Tensor, "batch length"]:
+        """One number per masked position, laid out on the canvas; infinite elsewhere."""
+        canvas = torch.full(self.masked.shape, INF, dtype=torch.float64, device=self.masked.device)
+        return canvas.masked_scatter(self.masked, packed.to(torch.float64))
+
+    def score(self, name: str) -> Float64[Tensor, "batch length"]:
+        """The named score (lower is sooner), rounded to the denoiser's grid."""
+        return self.unpack_score(score(name, self.log_marginals, self.score_grid))
+
+    def unpack_score(self, packed: Float[Tensor, " rows"]) -> Float64[Tensor, "batch length"]:
+        """`unpack` for a score to rank by: what `stochastic` adds its noise to."""
+        return self.unpack(packed)
+
+    def lowest(
+        self,
+        scores: Float64[Tensor, "batch length"],
+        count: int | Int[Tensor, " batch"] = 1,
+        among: Bool[Tensor, "batch length"] | None = None,
+    ) -> Bool[Tensor, "batch length"]:
+        """The `count` lowest-scored masked positions of each row; ties as `decode` was told."""
+        return self._pick(self._within(scores, among), count, self._rng.ties)
+
+    def random(self, count: int | Int[Tensor, " batch"] = 1) -> Bool[Tensor, "batch length"]:
+        """`count` masked positions of each row, uniformly at random, whatever the ties."""
+        return self._pick(
+            self._within(torch.zeros_like(self.masked, dtype=torch.float64), None), count, "uniform"
+        )
+
+    def lowest_of_all(
+        self, scores: Float64[Tensor, "batch length"], count: int | Int[Tensor, " batch"]
+    ) -> Bool[Tensor, "batch length"]:
+        """The `count` lowest finite scores of each row, masked or revealed: what to remask."""
+        return self._pick(scores, count, self._rng.ties)
+
+    def lowest_of_each(
+        self,
+        scores: Float64[Tensor, "batch length"],
+        group: Int[Tensor, "batch length"],
+        among: Bool[Tensor, "batch length"] | None = None,
+    ) -> Bool[Tensor, "batch length"]:
+        """The lowest-scored candidate of every group (a number in 0..length-1 per position)."""
+        return self._pick_each(self._within(scores, among), group)
+
+    def _within(self, scores: Tensor, among: Tensor | None) -> Tensor:
+        allowed = self.masked if among is None else self.masked & among
+        return scores.masked_fill(~allowed, INF)
+
+    def _keys(self, ties: str) -> Float64[Tensor, "batch length"]:
+        """Who comes first among equals: a uniform number, or the position."""
+        if ties == "uniform":
+            return self._rng.uniform(Purpose.TIE)
+        length = self.masked.shape[1]
+        return torch.arange(length, dtype=torch.float64, device=self.masked.device).expand(
+            self.masked.shape
+        )
+
+    def _pick(self, scores: Tensor, count: int | Tensor, ties: str) -> Tensor:
+        keys, allowed = self._keys(ties), scores.isfinite()
+        if isinstance(count, int) and count == 1:
+            tied = allowed & (scores == scores.amin(1, keepdim=True))
+            first = keys.masked_fill(~tied, INF).argmin(1, keepdim=True)
+            return torch.zeros_like(allowed).scatter(1, first, True) & allowed
+        by_key = keys.argsort(1)
+        order = by_key.gather(1, scores.gather(1, by_key).argsort(dim=1, stable=True))
+        places = torch.arange(scores.shape[1], device=scores.device).expand(scores.shape)
+        rank = torch.empty_like(order).scatter(1, order, places)
+        limit = count[:, None] if isinstance(count, Tensor) else count
+        return (rank < limit) & allowed
+
+    def _pick_each(self, scores: Tensor, group: Tensor) -> Tensor:
+        allowed = scores.isfinite()
+        tied = allowed & (scores == _least(scores, group))
+        keys = self._keys(self._rng.ties).masked_fill(~tied, INF)
+        return tied & (keys == _least(keys, group))
+
+
+def _least(values: Float64[Tensor, "batch length"], group: Int[Tensor, "batch length"]) -> Tensor:
+    """The smallest value in each position's group."""
+    slots = torch.full_like(values, INF)
+    return slots.scatter_reduce(1, group, values, "amin").gather(1, group)

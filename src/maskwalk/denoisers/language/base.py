@@ -1,0 +1,153 @@
+"""What every text denoiser shares: packed log-marginals over a large vocabulary, and no copies.
+
+The answer is one float32 table with a row for each place asked for. The network runs on `rows`
+sequences at a time, always as many (short batches repeat a sequence), and its last linear map on
+`PLACES` places at a time, only at those asked for: a place's answer is then the same bits whatever
+else is asked, and the peak is the table itself and a slice. Logits are normalised on their way into
+the table; tokens that must never be drawn (the mask, other special tokens, columns beyond the
+tokenizer) get probability zero.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+
+import torch
+from jaxtyping import Bool, Float, Float32, Int
+from torch import Tensor
+
+from maskwalk.denoiser import masked_positions
+from maskwalk.errors import MaskwalkError, whole
+from maskwalk.kernels.rows import slices
+
+PLACES = 64  # on a CPU; 64 × 50,258 logits are 13 MB
+ACCELERATOR_PLACES = 4096
+
+
+class LogMarginals:
+    """A table of log-marginals that is being filled with logits, from the first place on."""
+
+    def __init__(
+        self,
+        places: int,
+        vocab: int,
+        forbidden: tuple[int, ...],
+        bias: Float32[Tensor, " vocab"] | None,
+        device: torch.device,
+    ) -> None:
+        self.table = torch.empty((places, vocab), dtype=torch.float32, device=device)
+        self._shift = torch.zeros(vocab, device=device) if bias is None else bias.clone()
+        self._shift[list(forbidden)] = -torch.inf  # tokens never drawn, whatever their logits are
+        self._lost = torch.zeros((), dtype=torch.int32, device=device)
+        self._done = 0
+
+    def append(self, logits: Float[Tensor, "n width"]) -> None:
+        """The logits of the next places; columns beyond the vocabulary are left out."""
+        part = self.table[self._done : self._done + len(logits)]
+        self._done += len(logits)
+        self._normalise(logits, part)
+
+    def put(self, places: Int[Tensor, " n"], logits: Float[Tensor, "n width"]) -> None:
+        """The logits of these places."""
+        part = self.table.new_empty((len(logits), self.table.shape[1]))
+        self._normalise(logits, part)
+        self.table[places] = part
+        self._done += len(logits)
+
+    def append_mapped(
+        self, states: Float[Tensor, "places width"], last_map: Callable[[Tensor], Tensor]
+    ) -> None:
+        """The next places, whose logits are a network's last map of `states`."""
+        for logits in mapped(states, last_map):
+            self.append(logits)
+            del logits  # before the next slice is made
+
+    def _normalise(self, logits: Tensor, part: Tensor) -> None:
+        if logits.is_cuda:
+            from maskwalk.kernels.normalise import normalise
+
+            normalise(logits, self._shift, part, self._lost)
+            return
+        for some in slices(part):
+            shifted = logits[some, : part.shape[1]] + self._shift
+            shifted = shifted.to(torch.float32).masked_fill_(self._shift == -torch.inf, -torch.inf)
+            part[some] = torch.log_softmax(shifted, -1)
+            self._lost |= part[some].amax(1).isnan().any()
+
+    def whole(self) -> Float32[Tensor, "places vocab"]:
+        """The table, if all of it was written and is finite."""
+        assert self._done == len(self.table)
+        if bool(self._lost):  # asked once: an accelerator is not made to wait for every slice
+            raise MaskwalkError(
+                "The model answers with numbers that are not finite; load it in float32, and check "
+                "that its weights are whole."
+            )
+        return self.table
+
+
+class TextDenoiser(ABC):
+    """A denoiser over a large vocabulary; a subclass writes logits at the places asked for."""
+
+    score_grid = 1e-4
+    bias: Float32[Tensor, " vocab"] | None = None  # of the last map, where `fill` leaves it out
+
+    def __init__(
+        self, vocab_size: int, mask_id: int, rows: int, forbidden: Iterable[int] = ()
+    ) -> None:
+        self.vocab_size = whole("vocab_size", vocab_size, 2)
+        self.mask_id = whole("mask_id", mask_id, 0)
+        self.rows = whole("rows", rows, 1)
+        clean = {int(token) for token in forbidden} | {mask_id}
+        self.forbidden = tuple(sorted(token for token in clean if 0 <= token < vocab_size))
+        if len(self.forbidden) == vocab_size:
+            raise MaskwalkError("Every token is forbidden: nothing is left to draw.")
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a record should say of the answers."""
+        return (f"text model, answers in float32, rows={self.rows}",)
+
+    @abstractmethod
+    def fill(
+        self,
+        answer: LogMarginals,
+        tokens: Int[Tensor, "batch length"],
+        at: Bool[Tensor, "batch length"],
+    ) -> None:
+        """Writes the logits of the places in `at`, packed, into `answer`."""
+
+    @torch.no_grad()
+    def __call__(
+        self, tokens: Int[Tensor, "batch length"], at: Bool[Tensor, "batch length"] | None = None
+    ) -> Float[Tensor, "rows vocab"]:
+        """Normalised log-marginals at the positions named, packed, in float32."""
+        at = masked_positions(tokens, self.mask_id, at)
+        places = int(at.sum())
+        answer = LogMarginals(places, self.vocab_size, self.forbidden, self.bias, tokens.device)
+        if places:
+            self.fill(answer, tokens, at)
+        return answer.whole()
+
+
+def few_at_a_time(
+    tokens: Int[Tensor, "batch length"], at: Bool[Tensor, "batch length"], rows: int
+) -> Iterator[tuple[Int[Tensor, "rows length"], Int[Tensor, " sequences"]]]:
+    """Sequences that ask for something, `rows` at a time, and their places in the batch.
+
+    What is missing in the last group is filled with a copy of its first sequence.
+    """
+    for group in at.any(1).nonzero()[:, 0].split(rows):
+        padded = group[:1].expand(rows).clone()
+        padded[: len(group)] = group
+        yield tokens[padded], group
+
+
+def mapped(
+    states: Float[Tensor, "places width"], last_map: Callable[[Tensor], Tensor]
+) -> Iterator[Float[Tensor, "n tokens"]]:
+    """A network's last map of the states, in slices; it is always given as many places."""
+    step = PLACES if states.device.type == "cpu" else ACCELERATOR_PLACES
+    for some in states.split(step):
+        count = len(some)
+        if count < step:
+            some = torch.cat([some, some[:1].expand(step - count, -1)])
+        yield last_map(some)[:count]

@@ -1,0 +1,80 @@
+"""What a tokenizer knows: its tokens by name, what belongs around a text, what is never drawn."""
+
+from pathlib import Path
+from typing import Any
+
+from maskwalk.errors import MaskwalkError
+from maskwalk.resources import quiet
+
+SPECIAL = tuple(f"{name}_token_id" for name in ("unk", "pad", "bos", "eos", "cls", "sep"))
+ENDLESS = 1 << 30  # tokenizers without a limit state a huge one
+
+
+def read_tokenizer(where: Path, model: Path, trusted: bool = False) -> Any:
+    """The tokenizer in a directory, or a sentence that says which one to give."""
+    try:
+        with quiet() as transformers:
+            return transformers.AutoTokenizer.from_pretrained(
+                where, local_files_only=True, trust_remote_code=trusted
+            )
+    except (OSError, ValueError, KeyError, ImportError, AttributeError, TypeError) as problem:
+        why = " ".join(str(problem).split())[:200]
+        raise MaskwalkError(
+            f"{where} brings no tokenizer that can be read ({why}). Give the one {model.name} was "
+            "trained with: tokenizer=… (--tokenizer; for the public MDLM it is gpt2)."
+        ) from None
+
+
+def token_of(given: int | str, tokenizer: Any) -> int:
+    """A token's id from its id or its text."""
+    if isinstance(given, int):
+        return given
+    if given.isdecimal():
+        return int(given)
+    found = tokenizer.convert_tokens_to_ids(given)
+    if found is None or (found == tokenizer.unk_token_id and given != tokenizer.unk_token):
+        raise MaskwalkError(f"The tokenizer has no token {given!r}; give a token of it, or an id.")
+    return int(found)
+
+
+def around(tokenizer: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """(before, after) a text: what the tokenizer puts around an empty one."""
+    empty = tuple(int(i) for i in tokenizer("")["input_ids"])
+    if len(empty) == 1 and empty[0] == tokenizer.eos_token_id != tokenizer.bos_token_id:
+        return (), empty
+    half = (len(empty) + 1) // 2
+    return empty[:half], empty[half:]
+
+
+def forbidden_tokens(tokenizer: Any, size: int, end_of_text: int | None) -> set[int]:
+    """Tokens never drawn: special ones but the end of text, and columns that stand for no token."""
+    special = {getattr(tokenizer, name, None) for name in SPECIAL} - {end_of_text}
+    return {int(i) for i in special if i is not None} | set(range(len(tokenizer), size))
+
+
+def check_vocabulary(tokenizer: Any, size: int, source: Path) -> None:
+    """Refuses a tokenizer with more tokens than the model has."""
+    if len(tokenizer) > size:
+        raise MaskwalkError(
+            f"The tokenizer has {len(tokenizer)} tokens and {source} only {size}: they do not "
+            "belong together. Give the tokenizer the model was trained with."
+        )
+
+
+def longest(config: Any, tokenizer: Any) -> int | None:
+    """The most tokens a model reads, where somebody says so."""
+    names = ("max_position_embeddings", "n_positions", "max_sequence_length", "model_length")
+    said = [getattr(config, name, None) for name in names] + [tokenizer.model_max_length]
+    limits = [int(n) for n in said if isinstance(n, int) and 0 < n < ENDLESS]
+    return min(limits, default=None)
+
+
+def pieces(tokenizer: Any, tokens: list[int]) -> list[str]:
+    """The text each token adds, spaces in front included, for showing them side by side."""
+    raw = [str(t) for t in tokenizer.convert_ids_to_tokens(tokens)]
+    words = any(t.startswith("##") for t in tokenizer.get_vocab())
+    if words:
+        return [t[2:] if t.startswith("##") else f" {t}" for t in raw]
+    if any(t.startswith("▁") for t in tokenizer.get_vocab()):
+        return [t.replace("▁", " ") for t in raw]
+    return [str(tokenizer.decode([token])) for token in tokens]

@@ -1,0 +1,1 @@
+"""The denoising transformer of the paper: weights, forward pass, noise schedule."""

@@ -1,0 +1,140 @@
+"""What is around the code: data folders, the zoo's manifest, the cache, files, optional packages.
+
+An installed package holds its data (`zoo`, `experiments`) inside itself; a checkout has it beside
+`src`.
+"""
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from maskwalk.errors import MaskwalkError
+
+PACKAGE = Path(__file__).parent
+ZOO = "maskwalk-zoo/1"
+
+
+def shipped(name: str) -> Path:
+    """The folder of that name, inside the package or beside its source."""
+    inside = PACKAGE / name
+    return inside if inside.is_dir() else PACKAGE.parent.parent / name
+
+
+def commit() -> str | None:
+    """The commit of the checkout this package runs from, if it is one."""
+    command = ["git", "-C", str(PACKAGE), "rev-parse", "HEAD"]
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return found.stdout.strip() or None
+
+
+def cache_directory() -> Path:
+    """$MASKWALK_CACHE, or maskwalk in the user's cache directory."""
+    if own := os.environ.get("MASKWALK_CACHE"):
+        return Path(own)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "maskwalk"
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Writes aside, flushes, renames: a reader sees the old file or the new one, never a part."""
+    aside = path.with_name(f".{path.name}.partial")
+    with aside.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    aside.replace(path)
+
+
+def read_file(path: Path) -> bytes:
+    """The bytes of a file, or a sentence."""
+    try:
+        return path.read_bytes()
+    except OSError as problem:
+        raise MaskwalkError(f"Cannot read {path}: {problem.strerror}.") from None
+
+
+def read_json(path: Path, form: str, what: str, needs: tuple[str, ...] = ()) -> dict[str, Any]:
+    """A JSON object whose `format` is the one expected and that has these keys, or a sentence."""
+    data = read_file(path)
+    try:
+        value = json.loads(data)
+    except ValueError:
+        raise MaskwalkError(f"{path} is not JSON; it may be cut short.") from None
+    if not isinstance(value, dict) or value.get("format") != form:
+        found = value.get("format") if isinstance(value, dict) else None
+        raise MaskwalkError(f"{path} is not {what}: its format is {found!r}, not {form!r}.")
+    for key in needs:
+        if key not in value:
+            raise MaskwalkError(f"{path} is not {what}: it has no {key!r}; it may be damaged.")
+    return value
+
+
+def zoo_directory() -> Path:
+    """Where the shipped models are: MASKWALK_ZOO, inside the package, or beside its source."""
+    if "MASKWALK_ZOO" in os.environ:
+        return Path(os.environ["MASKWALK_ZOO"])
+    return shipped("zoo")
+
+
+def zoo_manifest(directory: Path | None = None) -> dict[str, dict[str, Any]]:
+    """What the zoo holds: name -> graph, walk, settings, scores, file and hash."""
+    file = (zoo_directory() if directory is None else directory) / "manifest.json"
+    return dict(_manifest(file, file.stat().st_mtime_ns)) if file.exists() else {}
+
+
+@lru_cache(maxsize=4)
+def _manifest(file: Path, changed: int) -> dict[str, dict[str, Any]]:
+    """The manifest as it was when it last changed; an experiment asks for it at every cell."""
+    models: dict[str, dict[str, Any]] = read_json(file, ZOO, "a zoo manifest", ("models",))[
+        "models"
+    ]
+    return models
+
+
+def need(module: str = "transformers") -> Any:
+    """A module of an optional extra, or a sentence that says what to install."""
+    try:
+        return import_module(module)
+    except ImportError as problem:
+        raise MaskwalkError(
+            f"Other people's language models need the package {module.split('.')[0]} "
+            f"({problem}); install it with: pip install 'maskwalk[language]'."
+        ) from None
+
+
+@contextmanager
+def quiet() -> Iterator[Any]:
+    """`transformers` without progress bars and reports: what matters becomes a note or an error."""
+    transformers = need()
+    logging = transformers.utils.logging
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield transformers
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """One torch thread: on many small tensors more of them wait for each other longer than work."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,62 @@
+"""What the wrappers show their inner policy: a part of the canvas, or scores with noise on them."""
+
+import torch
+from jaxtyping import Bool, Float, Float64
+from torch import Tensor
+
+from maskwalk.decoding.view import View
+
+
+class Behind(View):
+    """A view of a view: marginals, calls and picks are the whole's, so nothing is asked twice."""
+
+    def __init__(self, whole: View) -> None:
+        self.tokens, self.masked, self.given = whole.tokens, whole.masked, whole.given
+        self.round, self.mask_id, self.score_grid = whole.round, whole.mask_id, whole.score_grid
+        self.span, self.place = whole.span, whole.place
+        self._denoise, self._rng, self._whole = whole._denoise, whole._rng, whole
+        self._noise: Tensor | float = whole._noise if isinstance(whole, Behind) else 0.0
+
+    @property
+    def log_marginals(self) -> Float[Tensor, "rows vocab"]:
+        """The whole's marginals at what is masked here."""
+        return self._whole.log_marginals[self.masked[self._whole.masked]]
+
+    def log_marginals_at(self, chosen: Bool[Tensor, "batch length"]) -> Float[Tensor, "n vocab"]:
+        """As the whole's."""
+        return self._whole.log_marginals_at(chosen)
+
+    def unpack_score(self, packed: Float[Tensor, " rows"]) -> Float64[Tensor, "batch length"]:
+        """The score less the noise; infinite where nothing is masked."""
+        return self.unpack(packed) - self._noise
+
+    def _pick(self, scores: Tensor, count: int | Tensor, ties: str) -> Tensor:
+        return self._whole._pick(scores, count, ties)
+
+    def _pick_each(self, scores: Tensor, group: Tensor) -> Tensor:
+        return self._whole._pick_each(scores, group)
+
+
+class Part(Behind):
+    """A view in which only the positions in `where` look masked; `size` counts places anew."""
+
+    def __init__(
+        self, whole: View, where: Bool[Tensor, "batch length"], size: int | None = None
+    ) -> None:
+        super().__init__(whole)
+        self.masked = whole.masked & where
+        if size is not None:
+            self.place, self.span = whole.place % size, min(size, whole.span)
+
+
+class Noisy(Behind):
+    """A view whose scores have `noise` subtracted; the marginals are left alone."""
+
+    def __init__(self, whole: View, noise: Float64[Tensor, "batch length"]) -> None:
+        super().__init__(whole)
+        self._noise = self._noise + noise
+
+
+def gumbel(uniform: Float64[Tensor, "batch length"]) -> Float64[Tensor, "batch length"]:
+    """Standard Gumbel noise from uniforms in [0, 1)."""
+    return -torch.log(-torch.log(uniform.clamp(min=2.0**-54)))

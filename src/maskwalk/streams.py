@@ -1,0 +1,158 @@
+"""Counter-based random streams.
+
+There is no generator state anywhere. A number is a pure function of (seed, sequence id, position,
+round, purpose), computed by Philox-4x32-10 [Salmon et al., SC 2011] on integer tensors, so the same
+on every device; a sequence's result therefore does not depend on the batch it was in, on the other
+sequences, on how many workers ran, or on a resume.
+
+A value is drawn by inverse CDF from one uniform u in [0, 1): the first one with positive
+probability whose cumulative probability exceeds u. One of probability zero is never returned.
+"""
+
+from enum import IntEnum
+
+import numpy as np
+import torch
+from jaxtyping import Float, Float64, Int
+from torch import Tensor
+
+from maskwalk.kernels.rows import by_rows
+
+WORD = 0xFFFFFFFF
+LIMIT = 1 << 16  # positions, rounds' purposes and blocks of four tokens each fit 16 bits
+
+
+class Purpose(IntEnum):
+    """What a random number is for; different purposes never share numbers."""
+
+    GRAPH = 0
+    WALK = 1
+    PROMPT = 2
+    CHOICE = 3
+    TIE = 4
+    TOKEN = 5
+    ACCEPT = 6
+    TRAIN = 7
+    METRIC = 8
+    NOISE = 9
+    REDRAW = 10
+
+
+def philox(counter: list[Tensor], key: tuple[int, int]) -> list[Tensor]:
+    """Philox-4x32-10: four int64 tensors holding 32-bit words in, four out."""
+    if counter[0].is_cuda and not torch.compiler.is_compiling():  # compiled code fuses this itself
+        from maskwalk.kernels.streams import philox as fused
+
+        return fused(counter, key)
+    c0, c1, c2, c3 = counter
+    k0, k1 = key
+    for _ in range(10):
+        # A 32x32-bit product may wrap int64; its 64 bits are right all the same.
+        high = c0 * 0xD2511F53
+        low = c2 * 0xCD9E8D57
+        c0 = ((low >> 32) & WORD) ^ c1 ^ k0
+        c2 = ((high >> 32) & WORD) ^ c3 ^ k1
+        c1, c3 = low & WORD, high & WORD
+        k0, k1 = (k0 + 0x9E3779B9) & WORD, (k1 + 0xBB67AE85) & WORD
+    return [c0, c1, c2, c3]
+
+
+def _double(high: Tensor, low: Tensor) -> Tensor:
+    """Two 32-bit words to a float64 in [0, 1) on the 2^-53 grid."""
+    return ((high >> 5) * (1 << 26) + (low >> 6)).to(torch.float64) * 2.0**-53
+
+
+class Streams:
+    """The random numbers of a batch of sequences, addressed, never consumed."""
+
+    def __init__(self, seed: int, ids: Int[Tensor, " batch"] | int, device: str = "cpu") -> None:
+        if isinstance(ids, int):
+            ids = torch.arange(ids, device=device)
+        self.seed, self.ids = int(seed), ids.to(torch.int64)
+        self.key = (self.seed & WORD, (self.seed >> 32) & WORD)
+
+    def select(self, rows: Tensor) -> "Streams":
+        """The streams of some of the rows (an index or a boolean mask)."""
+        return Streams(self.seed, self.ids[rows])
+
+    def _asking(self) -> None:
+        """Somebody asks for numbers; `replay` listens here."""
+
+    def _words(
+        self, rows: Tensor, positions: Tensor, purpose: int, round: int, block: Tensor | int
+    ) -> list[Tensor]:
+        ids = self.ids[rows]
+        c1 = (ids >> 32) & 0xFFFF | (int(purpose) << 16)
+        c2 = positions | (block << 16)
+        c0, c1, c2 = torch.broadcast_tensors(ids & WORD, c1, c2)
+        return philox([c0, c1, c2, torch.full_like(c0, round)], self.key)
+
+    def uniform(self, purpose: Purpose, round: int, length: int) -> Float64[Tensor, "batch length"]:
+        """One uniform for every position of every sequence."""
+        self._asking()
+        if self.ids.is_cuda:
+            from maskwalk.kernels.streams import uniform
+
+            return uniform(self.ids, self.key, int(purpose), round, length)
+        rows = torch.arange(len(self.ids), device=self.ids.device)[:, None]
+        positions = torch.arange(length, device=self.ids.device)[None, :]
+        words = self._words(rows, positions, purpose, round, 0)
+        return _double(words[0], words[1])
+
+    def uniform_at(
+        self, purpose: Purpose, round: int, rows: Int[Tensor, " n"], positions: Int[Tensor, " n"]
+    ) -> Float64[Tensor, " n"]:
+        """The same numbers as `uniform`, only at the places named."""
+        self._asking()
+        if self.ids.is_cuda:
+            from maskwalk.kernels.streams import uniform
+
+            return uniform(self.ids, self.key, int(purpose), round, 0, (rows, positions))
+        words = self._words(rows, positions, purpose, round, 0)
+        return _double(words[0], words[1])
+
+    def single_at(
+        self,
+        purpose: Purpose,
+        round: int,
+        rows: Int[Tensor, " n"],
+        positions: Int[Tensor, " n"],
+        width: int,
+    ) -> Float[Tensor, "n width"]:
+        """`width` float32 uniforms (24 bits) at every place named, one per token."""
+        self._asking()
+        blocks = torch.arange(-(-width // 4), device=self.ids.device)
+        words = self._words(rows[:, None], positions[:, None], purpose, round, blocks[None, :])
+        lanes = torch.stack([w >> 8 for w in words], dim=-1).flatten(1)[:, :width]
+        return lanes.to(torch.float32) * 2.0**-24
+
+
+def block_uniforms(
+    seed: int, purpose: Purpose, first: int, count: int, width: int, stream: int = 0
+) -> np.ndarray:
+    """Rows first..first+count-1 of an endless table of uniforms, `width` a row, by numpy's Philox.
+
+    The bulk source (graphs, walks): each row is a pure function of (seed, purpose, stream, row).
+    """
+    padded = -(-width // 4) * 4  # one Philox-4x64 counter yields four words
+    key = np.array([seed & (2**64 - 1), (int(purpose) << 32) | stream], dtype=np.uint64)
+    bits = np.random.Philox(key=key, counter=first * (padded // 4))
+    raw = bits.random_raw(count * padded).reshape(count, padded)[:, :width]
+    return (raw >> np.uint64(11)) * 2.0**-53
+
+
+def inverse_cdf(log_probs: Float[Tensor, "n vocab"], u: Float64[Tensor, " n"]) -> Int[Tensor, " n"]:
+    """The first token of positive probability whose cumulative probability exceeds u."""
+    return by_rows(_inverse_cdf, log_probs, u)
+
+
+def _inverse_cdf(
+    log_probs: Float[Tensor, "n vocab"], u: Float64[Tensor, " n"]
+) -> Int[Tensor, " n"]:
+    probs = log_probs.to(torch.float64).exp()
+    cdf = probs.cumsum(-1)
+    # `probs > 0` guards against parallel scans whose rounding is not monotone (CUDA).
+    beyond = (cdf > u[:, None] * cdf[:, -1:]) & (probs > 0)
+    first = beyond.to(torch.uint8).argmax(-1)
+    last = probs.shape[1] - 1 - (probs > 0).flip(-1).to(torch.uint8).argmax(-1)
+    return torch.where(beyond.any(-1), first, last)

@@ -1,0 +1,1 @@
+"""Text: books as tokens, prompts, and what is measured of texts."""

@@ -1,0 +1,1 @@
+"""Random walks on hidden graphs: graphs, laws of walks, exact oracles, tasks and metrics."""

@@ -1,0 +1,118 @@
+"""Graphs from the user's disk: edge lists and GraphML, through networkx.
+
+An edge list has two columns, or three with the weight last, separated by blanks or commas; '#'
+starts a comment. GraphML files (extension .graphml) say themselves whether they are directed. A
+walk must be able to go on from everywhere, so every node needs a way out, and a weight is a finite
+number above zero.
+"""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+from maskwalk.errors import MaskwalkError
+from maskwalk.worlds.walks.graphs.graph import GRAPHS, Graph, assemble
+
+
+@GRAPHS.register("file")
+def file(path: str, directed: bool = False) -> Graph:
+    """A graph from an edge list or, if the name ends in .graphml, a GraphML file."""
+    if not isinstance(path, str) or not Path(path).is_file():
+        raise MaskwalkError(f"There is no file {path!r}; give the path of an edge list or GraphML.")
+    if not isinstance(directed, bool):
+        raise MaskwalkError(f"directed must be True or False, not {directed!r}.")
+    place = Path(path)
+    try:
+        if place.suffix.lower() == ".graphml":
+            found = nx.read_graphml(place)
+        else:
+            found = _edge_list(place.read_text(encoding="utf-8"), directed, path)
+    except MaskwalkError:
+        raise
+    except Exception as error:  # networkx raises whatever its parsers do
+        raise MaskwalkError(
+            f"Cannot read {path!r} as a graph ({type(error).__name__}: {error}). Give an edge list "
+            "of two or three columns, or a GraphML file whose name ends in .graphml."
+        ) from None
+    return from_networkx(found, repr(path))
+
+
+def _edge_list(text: str, directed: bool, path: str) -> Any:
+    graph = nx.MultiDiGraph() if directed else nx.MultiGraph()
+    for number, line in enumerate(text.splitlines(), start=1):
+        columns = line.split("#")[0].replace(",", " ").split()
+        if not columns:
+            continue
+        if len(columns) not in (2, 3):
+            raise MaskwalkError(
+                f"Line {number} of {path!r} has {len(columns)} columns; an edge has two, or three "
+                "with its weight."
+            )
+        graph.add_edge(columns[0], columns[1], weight=columns[2] if len(columns) == 3 else 1.0)
+    return graph
+
+
+def from_networkx(graph: Any, called: str = "the graph") -> Graph:
+    """A networkx graph as a `Graph`; edges without a weight count 1, repeats count once."""
+    if graph.number_of_edges() == 0:
+        raise MaskwalkError(f"{called} has no edges, so there is nothing to walk on.")
+    names = sorted(map(str, graph.nodes), key=_label_key)
+    number = {name: i for i, name in enumerate(names)}
+    if len(names) < 2:
+        raise MaskwalkError(f"{called} has one node; a walk needs at least two.")
+    edges: dict[tuple[int, int], float] = {}
+    for a, b, data in graph.edges(data=True):
+        edge = (number[str(a)], number[str(b)])
+        key = edge if graph.is_directed() else (min(edge), max(edge))
+        weight = _weight(data.get("weight", 1.0), f"the edge {a} - {b} of {called}")
+        if edges.setdefault(key, weight) != weight:
+            raise MaskwalkError(
+                f"{called} gives the edge {a} - {b} twice, with weights {edges[key]:g} and "
+                f"{weight:g}; keep one of them."
+            )
+    pairs = np.array(list(edges), dtype=np.int64)
+    found = assemble(
+        len(names),
+        pairs,
+        np.array(list(edges.values()), dtype=np.float64),
+        directed=bool(graph.is_directed()),
+        names=tuple(names),
+    )
+    _check_ways_out(found, called)
+    return found
+
+
+def _label_key(name: str) -> tuple[int, int, str]:
+    """Whole numbers first, in their own order; then the other labels, alphabetically."""
+    return (0, int(name), name) if name.isascii() and name.isdigit() else (1, 0, name)
+
+
+def _weight(value: object, where: str) -> float:
+    try:
+        weight = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        weight = math.nan
+    if not (math.isfinite(weight) and weight > 0):
+        raise MaskwalkError(
+            f"The weight of {where} is {value!s}; a weight is a finite number above zero."
+        )
+    return weight
+
+
+def _check_ways_out(graph: Graph, called: str) -> None:
+    onward = graph.sources != graph.targets
+    leaves = np.bincount(graph.sources[onward], minlength=graph.nodes)
+    enters = np.bincount(graph.targets[onward], minlength=graph.nodes)
+    for stuck, what, remedy in (
+        ((leaves == 0) & (enters == 0), "isolated: no edge joins them to another node", "edge"),
+        (leaves == 0, "sinks: arcs lead in, none leads on", "arc that leaves"),
+    ):
+        if stuck.any():
+            some = ", ".join(graph.name(int(i)) for i in np.flatnonzero(stuck)[:5])
+            raise MaskwalkError(
+                f"{int(stuck.sum())} nodes of {called} are {what} ({some}). A walk could not go on "
+                f"from there: remove them, or give each an {remedy}."
+            )

@@ -1,0 +1,154 @@
+"""What a walk law is: an order-k law nu of walks x_0 … x_{L-1} over tokens 0..V-1.
+
+    nu(x) = rho_k(x_0 … x_{k-1}) · prod_{t >= k} P_k(x_t | x_{t-k} … x_{t-1})     [paper, section 2]
+
+`next_probs` defines the law; everything else follows from it. Laws with more structure override
+the slow general ways (`token_probs`, `_sample`, `reach`) but never the meaning.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float64, Int, Int64
+from torch import Tensor
+
+from maskwalk.errors import MaskwalkError, whole
+from maskwalk.specs import Registry
+from maskwalk.streams import Purpose, block_uniforms, inverse_cdf
+from maskwalk.worlds.walks.graphs import Graph
+from maskwalk.worlds.walks.laws import lifted
+from maskwalk.worlds.walks.laws.lifted import CELLS
+
+
+class WalkLaw(ABC):
+    """An order-k law of walks of a fixed length; `graph` is None if it came from a bare kernel."""
+
+    def __init__(self, vocab_size: int, length: int, order: int, graph: Graph | None) -> None:
+        self.vocab_size = vocab_size
+        self.length = whole("length", length, 2)
+        self.order = order
+        self.graph = graph
+
+    @abstractmethod
+    def next_probs(self, history: Int[Tensor, "rows past"]) -> Float64[Tensor, "rows vocab"]:
+        """Law of the next token. `past` < order: history is the whole walk so far (0: the start
+        law, rows given by history.shape[0]); `past` == order: its last `order` tokens. A row of
+        zeros follows a history that has probability zero or from which there is no way on."""
+
+    def token_probs(
+        self, history: Int[Tensor, "rows past"], tokens: Int[Tensor, " rows"]
+    ) -> Float64[Tensor, " rows"]:
+        """The probability of one token after each history (as in `next_probs`)."""
+        parts = [
+            self.next_probs(h).gather(1, t[:, None].to(torch.int64))[:, 0]
+            for h, t in zip(self._split(history), self._split(tokens))
+        ]
+        return torch.cat(parts)
+
+    def _split(self, rows: Tensor) -> tuple[Tensor, ...]:
+        """Rows in pieces small enough for a dense (rows, vocab) table."""
+        return torch.split(rows, max(1, CELLS // self.vocab_size))
+
+    def _histories(self, walks: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+        """(history, next token) at each position of the walks."""
+        for t in range(self.length):
+            yield walks[:, max(0, t - self.order) : t], walks[:, t]
+
+    def sample(self, count: int, seed: int, first: int = 0) -> Int64[Tensor, "count length"]:
+        """Walks number first..first+count-1 of this seed; each depends on its number only."""
+        whole("count", count, 0)
+        walks = np.empty((count, self.length), dtype=np.int64)
+        # Small pieces stay in the processor's cache, which is faster as well as smaller.
+        for start in range(0, count, 1 << 14):
+            rows = min(1 << 14, count - start)
+            u = block_uniforms(seed, Purpose.WALK, first + start, rows, self.length)
+            walks[start : start + rows] = self._sample(u)
+        return torch.from_numpy(walks)
+
+    def _sample(self, u: Float64[np.ndarray, "count length"]) -> Int64[np.ndarray, "count length"]:
+        """One walk for each row of uniforms, one uniform a step, by inverse CDF."""
+        walks = torch.zeros(u.shape, dtype=torch.int64)
+        uniforms = torch.from_numpy(np.ascontiguousarray(u))
+        for t in range(self.length):
+            history = walks[:, max(0, t - self.order) : t]
+            parts = [
+                inverse_cdf(self.next_probs(h).log(), x)
+                for h, x in zip(self._split(history), self._split(uniforms[:, t]))
+            ]
+            walks[:, t] = torch.cat(parts)
+        return walks.numpy()
+
+    def step_log_probs(self, walks: Int[Tensor, "count length"]) -> Float64[Tensor, "count length"]:
+        """log p(x_t | x_<t) at every position; -inf where the step is impossible."""
+        self._check(walks)
+        steps = [self.token_probs(history, token) for history, token in self._histories(walks)]
+        return torch.stack(steps, dim=1).log()
+
+    def log_prob(self, walks: Int[Tensor, "count length"]) -> Float64[Tensor, " count"]:
+        """log nu(x) of every walk; -inf outside the support."""
+        return self.step_log_probs(walks).sum(1)
+
+    def valid(self, walks: Int[Tensor, "count length"]) -> Bool[Tensor, "count length"]:
+        """Whether each step is possible given the previous ones."""
+        return self.step_log_probs(walks) > -torch.inf
+
+    def _check(self, walks: Tensor) -> None:
+        if walks.shape[1] != self.length:
+            raise MaskwalkError(
+                f"These walks have {walks.shape[1]} tokens; the law is of walks of {self.length}."
+            )
+        if walks.numel() and not (int(walks.min()) >= 0 and int(walks.max()) < self.vocab_size):
+            raise MaskwalkError(
+                f"These walks hold tokens from {int(walks.min())} to {int(walks.max())}; nodes are "
+                f"0 to {self.vocab_size - 1}, and {self.vocab_size} is the mask token."
+            )
+
+    def support(
+        self, limit: int = 1_000_000
+    ) -> tuple[Int64[Tensor, "n length"], Float64[Tensor, " n"]]:
+        """All walks of positive probability, in lexicographic order, with log-probabilities."""
+        walks = torch.zeros((1, 0), dtype=torch.int64)
+        logs = torch.zeros(1, dtype=torch.float64)
+        for t in range(self.length):
+            longer, extended, total = [], [], 0
+            for prefix, log in zip(self._split(walks), self._split(logs)):
+                probs = self.next_probs(prefix[:, max(0, t - self.order) :])
+                row, token = probs.nonzero(as_tuple=True)
+                total += len(row)
+                # Every prefix goes on to at least one walk, so too many prefixes is final.
+                if total > limit:
+                    raise MaskwalkError(
+                        f"This law has more than {limit:,} walks of positive probability, too many "
+                        "to list; take a smaller graph or shorter walks, or raise the limit."
+                    )
+                longer.append(torch.cat([prefix[row], token[:, None]], dim=1))
+                extended.append(log[row] + probs[row, token].log())
+            walks, logs = torch.cat(longer), torch.cat(extended)
+        return walks, logs
+
+    def entropy(self) -> float:
+        """H(nu) in nats, exact, by a forward pass over the histories that can occur."""
+        return lifted.entropy(self.next_probs, self.order, self.length)
+
+    def reach(self, start: int) -> Bool[Tensor, " vocab"]:
+        """Which tokens can be the last of a walk that begins at `start`; exact."""
+        return lifted.reach(self.next_probs, self.order, self.length, start)
+
+
+WALKS: Registry[WalkLaw] = Registry("walk", context=("graph", "length"))
+
+
+def walkable(graph: Graph, law: str) -> None:
+    """Refuses graphs on which a walk of any length could get stuck."""
+    if graph.levels is not None:
+        raise MaskwalkError(
+            f"{law} walks need a graph on which one can always go on; this one is a level DAG. "
+            "Use dag() on it."
+        )
+    stuck = np.flatnonzero(graph.out_degree == 0)
+    if len(stuck):
+        raise MaskwalkError(
+            f"{law} walks cannot go on from node {graph.name(int(stuck[0]))}: no arc leaves it."
+        )

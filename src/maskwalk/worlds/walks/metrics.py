@@ -1,0 +1,218 @@
+"""What is measured of decoded walks; every number is an estimate with its standard error.
+
+    coherence            share of walks the law gives positive probability (paper, §5.1);
+                         coherence_by_separation: for prompts 1, 2, … communities apart
+    transition_validity  share of single steps that are possible
+    first_invalid        position of the first impossible step, among incoherent walks
+    tv1, tvk             row-weighted transition TV of the paper beside its floor: the value that as
+                         many exact walks get, which at 512 walks is most of it
+    calls                denoiser calls a sequence;  tokens_per_call  masked positions over calls
+
+Samples of one prompt are not independent: standard errors are those of the prompts' means. The
+paper instead reports the standard deviation of four group means (`group_sd`, numpy's default).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float64, Int
+from torch import Tensor
+
+from maskwalk.errors import MaskwalkError, whole
+from maskwalk.specs import Registry
+from maskwalk.stats import Estimate, mean
+from maskwalk.worlds.walks.laws import WalkLaw
+
+FLOOR_RUNS = 8
+FLOOR_IDS = 2_000_000_000  # exact walks for the floor: ids no training or held-out walk has
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What a metric looks at: decoded walks, where they came from, and the law they should obey."""
+
+    law: WalkLaw
+    tokens: Int[Tensor, "batch length"]
+    calls: Int[Tensor, " batch"]  # of the denoiser
+    prompts: Int[Tensor, " batch"]  # which prompt each sequence answers
+    masked: Int[Tensor, " batch"]  # how many positions it had to fill
+    conditional: bool
+    seed: int = 0
+    separation: Int[Tensor, " prompts"] | None = None  # of each prompt, where the task has one
+
+    @cached_property
+    def valid(self) -> Bool[Tensor, "batch length"]:
+        """Whether each step is possible given the ones before it."""
+        return self.law.valid(self.tokens)
+
+
+METRICS: Registry[Any] = Registry("metric", context=("sample",))
+
+
+@METRICS.register("coherence")
+def coherence(sample: Sample) -> Estimate:
+    """Share of decoded walks that the law can produce."""
+    return mean(sample.valid.all(1), sample.prompts)
+
+
+@METRICS.register("coherence_by_separation")
+def coherence_by_separation(sample: Sample) -> Estimate | None:
+    """Coherence of the prompts whose ends are h communities apart, for every h that occurs."""
+    if sample.separation is None:
+        return None
+    whole_ones, apart = sample.valid.all(1), sample.separation[sample.prompts]
+    parts = []
+    for h in apart.unique().tolist():
+        found = mean(whole_ones[apart == h], sample.prompts[apart == h])
+        parts.append({"at": h} | Estimate(found.value, found.se, found.n, {}).as_dict())
+    every = mean(whole_ones, sample.prompts)
+    return Estimate(every.value, every.se, every.n, {"by": parts})
+
+
+@METRICS.register("transition_validity")
+def transition_validity(sample: Sample) -> Estimate:
+    """Share of single transitions that are possible given the steps before them."""
+    return mean(sample.valid[:, 1:].to(torch.float64).mean(1), sample.prompts)
+
+
+@METRICS.register("first_invalid")
+def first_invalid(sample: Sample) -> Estimate:
+    """Position of the first impossible step, among the incoherent walks."""
+    broken = ~sample.valid.all(1)
+    first = (~sample.valid[broken]).to(torch.uint8).argmax(1)
+    return mean(first, sample.prompts[broken.to(sample.prompts.device)])
+
+
+@METRICS.register("calls")
+def calls(sample: Sample) -> Estimate:
+    """Denoiser calls a sequence: mean and maximum."""
+    found = mean(sample.calls, sample.prompts)
+    return Estimate(found.value, found.se, found.n, {"max": int(sample.calls.max())})
+
+
+@METRICS.register("tokens_per_call")
+def tokens_per_call(sample: Sample) -> Estimate:
+    """Masked positions filled for each denoiser call."""
+    found = mean(sample.masked / sample.calls.clamp(min=1), sample.prompts)
+    return Estimate(found.value, found.se, found.n, {})
+
+
+@METRICS.register("tv1")
+def tv1(sample: Sample) -> Estimate | None:
+    """Row-weighted transition TV of first-order laws, beside its floor; none if conditional."""
+    return None if sample.law.order != 1 else tv(sample, 1)
+
+
+@METRICS.register("tvk")
+def tvk(sample: Sample, k: int | None = None) -> Estimate | None:
+    """Row-weighted TV of order k (the law's own if not given), beside its floor."""
+    return tv(sample, sample.law.order if k is None else whole("k", k, sample.law.order))
+
+
+def tv(sample: Sample, k: int) -> Estimate | None:
+    """The paper's TV_k with a jackknife standard error, the floor at this sample size, the excess.
+
+    Conditional tasks have none: a bridge's transitions are not those of the law.
+    """
+    if sample.conditional:
+        return None
+    walks = sample.tokens
+    n = len(walks)
+    value = transition_tv(sample.law, walks, k)
+    floor, floor_se = tv_floor(sample.law, n, k, sample.seed)
+    extra = {"floor": floor, "floor_se": floor_se, "excess": value - floor}
+    return Estimate(value, grouped_se(sample.law, walks, k), n, extra)
+
+
+@lru_cache(maxsize=32)
+def tv_floor(law: WalkLaw, n: int, k: int, seed: int) -> tuple[float, float]:
+    """The mean TV of several sets of `n` exact walks, and its standard error."""
+    runs = [
+        transition_tv(law, law.sample(n, seed, first=FLOOR_IDS + i * n), k)
+        for i in range(FLOOR_RUNS)
+    ]
+    return float(np.mean(runs)), float(np.std(runs, ddof=1)) / FLOOR_RUNS**0.5
+
+
+def grouped_se(law: WalkLaw, walks: Tensor, k: int, groups: int = 16) -> float:
+    """Delete-a-group jackknife standard error of the TV."""
+    groups = min(groups, len(walks))
+    if groups < 2:
+        return float("nan")
+    steps = Transitions.of(law, walks, k)
+    part = (torch.arange(len(walks)) % groups).repeat_interleave(walks.shape[1] - k)
+    events = len(steps.truth)
+    by_group = torch.bincount(part * events + steps.inverse, minlength=groups * events)
+    by_group = by_group.view(groups, events)
+    left_out = steps.tv(by_group.sum(0) - by_group).numpy()
+    return float(np.sqrt((groups - 1) / groups * ((left_out - left_out.mean()) ** 2).sum()))
+
+
+def transition_tv(law: WalkLaw, walks: Int[Tensor, "count length"], k: int) -> float:
+    """½ Σ_h ω̂(h) Σ_v |P̂(v|h) - P(v|h)| over the histories h of length k that occur in `walks`."""
+    steps = Transitions.of(law, walks, k)
+    return float(steps.tv(torch.bincount(steps.inverse, minlength=len(steps.truth))[None])[0])
+
+
+@dataclass(frozen=True)
+class Transitions:
+    """The different steps (history, next token) that occur in some walks, with their truth."""
+
+    history: Int[Tensor, " events"]  # a number for the history of each
+    truth: Float64[Tensor, " events"]  # P(next | history)
+    inverse: Int[Tensor, " steps"]  # which of them each step of the walks is
+
+    @classmethod
+    def of(cls, law: WalkLaw, walks: Int[Tensor, "count length"], k: int) -> "Transitions":
+        """The steps of these walks after histories of k tokens."""
+        if walks.shape[1] <= k:
+            raise MaskwalkError(
+                f"Walks of {walks.shape[1]} tokens have no transition of order {k}."
+            )
+        windows = walks.unfold(1, k + 1, 1).reshape(-1, k + 1)
+        events, inverse = _unique_rows(windows, law.vocab_size)
+        histories, history = events[:, :k].unique_consecutive(dim=0, return_inverse=True)
+        return cls(history, _probabilities(law, histories, history, events[:, k]), inverse)
+
+    def tv(self, counts: Int[Tensor, "sets events"]) -> Float64[Tensor, " sets"]:
+        """The TV of each set of counts of these steps."""
+        number = int(self.history.max()) + 1
+        blank = torch.zeros((len(counts), number), dtype=torch.float64)
+        totals = blank.index_add(1, self.history, counts.double())
+        seen = counts / totals[:, self.history].clamp(min=1)
+        # Only seen events differ from |0 - P|: Σ_v |P̂ - P| = 1 + Σ_seen (|P̂ - P| - P).
+        rows = 1 + blank.index_add(1, self.history, (seen - self.truth).abs() - self.truth)
+        return 0.5 * (totals / totals.sum(1, keepdim=True) * rows).sum(1)
+
+
+def _unique_rows(rows: Tensor, vocab: int) -> tuple[Tensor, Tensor]:
+    """The different rows in order, and which of them each row is; by one number where it fits."""
+    width = rows.shape[1]
+    if vocab**width >= 2**62:
+        events, inverse = rows.unique(dim=0, return_inverse=True)
+        return events, inverse
+    place = vocab ** torch.arange(width - 1, -1, -1)
+    codes, inverse = (rows * place).sum(1).unique(return_inverse=True)
+    return codes[:, None] // place % vocab, inverse
+
+
+def _probabilities(law: WalkLaw, histories: Tensor, inverse: Tensor, nxt: Tensor) -> Tensor:
+    """P(next | history) of each event, asking the law in slices so that memory stays small."""
+    found = torch.empty(len(nxt), dtype=torch.float64)
+    for start in range(0, len(histories), 4096):
+        part = histories[start : start + 4096, -law.order :]
+        here = (inverse >= start) & (inverse < start + 4096)
+        found[here] = law.next_probs(part)[inverse[here] - start, nxt[here]]
+    return found
+
+
+def measure(sample: Sample, names: tuple[str, ...]) -> dict[str, dict[str, Any] | None]:
+    """The named metrics of a sample, as they stand in a record."""
+    found: dict[str, Callable[[], Estimate | None] | Estimate | None] = {
+        name: METRICS.build(name, sample=sample) for name in names
+    }
+    return {k: v.as_dict() if isinstance(v, Estimate) else None for k, v in found.items()}

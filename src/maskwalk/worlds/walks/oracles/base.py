@@ -1,0 +1,109 @@
+"""What the oracles share: the checks of a question, and the sentences for the record.
+
+An oracle answers with the exact conditional p_i(x) = ν(X_i = x | revealed tokens) of a walk law ν,
+in float64 and with true zeros. Evidence no walk agrees with has no conditional; there, and only
+there, an oracle answers with the limit of a vanishing uniform leak: every step's law p(x | past)
+becomes p(x | past) + ε, and ε goes to zero. What remains in the limit are the sequences with the
+fewest impossible steps, each weighted by the product of its possible ones.
+"""
+
+import warnings
+from abc import ABC, abstractmethod
+
+import torch
+from jaxtyping import Bool, Float, Int
+from scipy.sparse import csr_array
+from torch import Tensor
+
+from maskwalk.denoiser import masked_positions
+from maskwalk.errors import MaskwalkError
+from maskwalk.worlds.walks.laws import WalkLaw
+
+LEAK = "impossible evidence, if any: limit of a vanishing uniform leak"
+TOO_SMALL = (
+    "Some evidence that is possible has a probability too small for float64 (below 1e-290), so its "
+    "conditionals would be wrong. Take shorter walks, or a kernel without such rare steps."
+)
+
+
+class Oracle(ABC):
+    """A `Denoiser` that knows the law."""
+
+    score_grid = 1e-9
+
+    def __init__(self, law: WalkLaw) -> None:
+        self.vocab_size = self.mask_id = law.vocab_size
+        self.length, self.order = law.length, law.order
+
+    @abstractmethod
+    def __call__(
+        self, tokens: Int[Tensor, "batch length"], at: Bool[Tensor, "batch length"] | None = None
+    ) -> Float[Tensor, "rows vocab"]:
+        """Exact log-marginals of the masked positions named by `at`, packed."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences for the record: conventions the answers depend on."""
+        return (LEAK,)
+
+    def _places(
+        self, tokens: Int[Tensor, "batch length"], at: Bool[Tensor, "batch length"] | None
+    ) -> Bool[Tensor, "batch length"]:
+        """The places to answer for, after checking that the question makes sense."""
+        if tokens.shape[1] != self.length:
+            raise MaskwalkError(
+                f"The canvas has {tokens.shape[1]} positions but the law's walks have "
+                f"{self.length}; build the law with the length you decode."
+            )
+        if tokens.numel() and (tokens.min() < 0 or tokens.max() > self.mask_id):
+            raise MaskwalkError(
+                f"The canvas holds tokens from {tokens.min()} to {tokens.max()}; nodes are 0 to "
+                f"{self.vocab_size - 1} and {self.mask_id} is the mask."
+            )
+        places = masked_positions(tokens, self.mask_id, at)
+        if at is not None and bool((at & (tokens != self.mask_id)).any()):
+            raise MaskwalkError(
+                "A marginal was asked at a revealed position; ask only where the mask is."
+            )
+        return places
+
+
+class Sparse:
+    """A sparse matrix for `matrix @ dense`, on the device of its entries.
+
+    On the CPU the product is scipy's: torch's own adds up a column in an order that depends on how
+    many there are, so that an answer would depend (by rounding) on the batch it is in.
+    """
+
+    def __init__(
+        self,
+        rows: Int[Tensor, " entries"],
+        columns: Int[Tensor, " entries"],
+        values: Float[Tensor, " entries"],
+        shape: tuple[int, int],
+    ) -> None:
+        if values.device.type == "cpu":
+            index = (rows.numpy(), columns.numpy())
+            self._scipy = csr_array((values.numpy(), index), shape=shape)
+        else:
+            order = (rows * shape[1] + columns).argsort()
+            with warnings.catch_warnings():  # torch asks us to say what check_invariants says
+                warnings.filterwarnings("ignore", "Sparse invariant checks")
+                self._torch = torch.sparse_coo_tensor(
+                    torch.stack([rows, columns])[:, order],
+                    values[order],
+                    shape,
+                    check_invariants=True,
+                    is_coalesced=True,
+                )
+
+    def __matmul__(self, dense: Float[Tensor, "rows batch"]) -> Float[Tensor, "after batch"]:
+        if dense.device.type == "cpu":
+            return torch.from_numpy(self._scipy @ dense.numpy())
+        return self._torch @ dense
+
+
+def chunks(count: int, size: int) -> list[slice]:
+    """0..count-1 in slices of at most `size` (at least 1)."""
+    size = max(1, size)
+    return [slice(i, min(i + size, count)) for i in range(0, count, size)]
