@@ -28,11 +28,13 @@ from maskwalk.bench.cell import Cell
 from maskwalk.decoding.decode import decode
 from maskwalk.denoisers.resolve import build_denoiser
 from maskwalk.samplers import SAMPLERS
+from maskwalk.stats import NORMAL
 from maskwalk.streams import Streams
 from maskwalk.training.zoo import TRAIN_SEED
-from maskwalk.worlds.walks.build import build_law
+from maskwalk.worlds.tasks import TASKS
 from maskwalk.worlds.walks.oracles import oracle_for
-from maskwalk.worlds.walks.tasks import TASKS
+from maskwalk.worlds.walks.world import walk_world
+from maskwalk.worlds.world import build_world
 
 GRAPHS = {
     "degree 7": ("st_er(nodes=500, p=0.0100683294)", "lazy(stay=0.125)"),
@@ -42,23 +44,23 @@ GRAPHS = {
 
 def noise(walks: int = 64) -> None:
     """Dependence in nats, estimated both ways from the same walks."""
-    law = build_law(GRAPHS["degree 7"][0], 0, GRAPHS["degree 7"][1], 24)
+    law = build_world(walk_world(GRAPHS["degree 7"][0], GRAPHS["degree 7"][1], 24, 0))
     for spec in ("dependence_bounded(budget=0.1)", "random(block=2)", "entropy(block=2)"):
         found = replay(
             SAMPLERS.build(spec), oracle_for(law), law.sample(walks, 0),
-            streams=Streams(0, walks), law=law,
+            streams=Streams(0, walks), world=law,
         )  # fmt: skip
         said = []
         for kind in ("dependence", "dependence_path"):
             nats = found.split[kind].sum(1)
-            said.append(f"{float(nats.mean()):.4f} ± {float(nats.std()) / walks**0.5:.4f}")
+            said.append(f"{float(nats.mean()):.4f} ± {NORMAL * float(nats.std()) / walks**0.5:.4f}")
         print(f"{spec}: conditional means {said[0]}, paths {said[1]}")
 
 
 def spread(calls: tuple[int, ...] = (4, 3)) -> None:
     """Evenly spread sets and the best plan, exactly."""
     for name, (graph, walk) in GRAPHS.items():
-        law = build_law(graph, 0, walk, 24)
+        law = build_world(walk_world(graph, walk, 24, 0))
         triples, joint = triple_entropies(law), chain_entropies(law)
         for n in calls:
             even = sum(plan_cost(joint, spread_sets(24, n)))
@@ -73,7 +75,9 @@ def second_order(seeds: tuple[int, ...] = (0, 1, 2), length: int = 8) -> None:
     for rounds in (2, 3, 4):
         found: dict[str, list[str]] = {"search": [], "programme": [], "even": []}
         for seed in seeds:
-            law = build_law("st_er(nodes=4, p=0.3)", 0, f"markov(order=2, seed={seed})", length)
+            law = build_world(
+                walk_world("st_er(nodes=4, p=0.3)", f"markov(order=2, seed={seed})", length)
+            )
             joint = listed_entropies(law)
             plan = best_chain_sets(_triples(joint, length), rounds)
             found["search"].append(f"{best_sets(joint, length, rounds).nats:.3f}")
@@ -85,17 +89,17 @@ def second_order(seeds: tuple[int, ...] = (0, 1, 2), length: int = 8) -> None:
 def memory(walks: int = 768) -> None:
     """What a model has memorised: replay of walks it was trained on promises too much."""
     cell = Cell.checked(denoiser="zoo:st_er_deg7", task="unconditional", sampler="guided_bisection")
-    law = build_law(cell.graph, cell.graph_seed, cell.walk, cell.length)
+    law = build_world(cell.world)
     network = build_denoiser(cell.denoiser, law, "cpu")
     sampler, said = SAMPLERS.build(cell.sampler), []
-    held = TASKS.build(cell.task, law=law, count=walks, seed=0).walks
+    held = TASKS.build(cell.task, world=law, count=walks, seed=0).answers
     for name, some in (("held-out", held), ("training", law.sample(walks, TRAIN_SEED))):
-        found = estimate([replay(sampler, network, some, streams=Streams(2, walks), law=law)])
-        said.append(f"{name} walks {found.coherence:.3f} ± {found.coherence_se:.3f}")
+        found = estimate([replay(sampler, network, some, streams=Streams(2, walks), world=law)])
+        said.append(f"{name} walks {found.coherence:.3f} ± {NORMAL * found.coherence_se:.3f}")
     blank = torch.full((walks, law.length), network.mask_id)
     made = decode(sampler, network, blank, streams=Streams(3, walks)).tokens
     share = float(law.valid(made).all(1).double().mean())
-    said.append(f"sampled {share:.3f} ± {(share * (1 - share) / walks) ** 0.5:.3f}")
+    said.append(f"sampled {share:.3f} ± {NORMAL * (share * (1 - share) / walks) ** 0.5:.3f}")
     print("st_er_deg7, guided bisection:", ", ".join(said))
 
 

@@ -45,6 +45,18 @@ MODES = (
 )
 
 
+def walk_of(graph: str, law: str, length: int = 24, seed: int = 0) -> str:
+    """A world of walks as records spell it."""
+    return f"walk(graph={graph}, law={law}, length={length}, seed={seed})"
+
+
+def draw(**changes: Any) -> str:
+    """A draw as records spell it."""
+    plain = {"precision": "float64", "temperature": 1.0, "top_p": 1.0, "top_p_strict": 1.0}
+    values = plain | {"min_p": 0.0, "floor": 0.0} | changes
+    return f"draw({', '.join(f'{key}={value!r}' for key, value in values.items())})"
+
+
 def reveal_rounds(sampler: str, hidden: list[int], rng: np.random.Generator) -> list[list[int]]:
     """The positions of every round, as the sampler's family would choose them (roughly)."""
     if "bisection" in sampler:
@@ -103,8 +115,8 @@ def record(
     digest = hashlib.sha256(name.encode()).hexdigest()
     rng = np.random.default_rng(int(digest[:12], 16))
     graph, walk, hard = GRAPHS[title]
-    denoiser, preset = mode
-    published = preset == "as_published"
+    denoiser, draws = mode
+    published = draws == "as_published"
     given = 0 if task.startswith("uncond") else 2
     rounds = reveal_rounds(sampler, list(range(length - given)), rng)
     calls = len(rounds) + (1.4 if "guided" in sampler else 0.0)
@@ -116,12 +128,12 @@ def record(
     chance = math.exp(-0.33 * hard * max(bias.get(family, 0.0), 0.15) * (crowd - 1))
     if denoiser != "oracle":
         greedy = family in ("entropy", "confidence", "margin")
-        chance *= 0.99 if greedy and preset == "as_published" else 1 - 0.25 * hard + 0.1 * greedy
+        chance *= 0.99 if greedy and published else 1 - 0.25 * hard + 0.1 * greedy
     good = int(rng.binomial(count, min(chance, 1.0)))
     value = good / count
     se = math.sqrt(value * (1 - value) / count)
     floor = 0.21 * hard
-    excess = 0.45 * (1 - value) + (0.2 if preset == "as_published" and family == "entropy" else 0.0)
+    excess = 0.45 * (1 - value) + (0.2 if published and family == "entropy" else 0.0)
     excess = max(excess + float(rng.normal(0, 0.001)), -0.003)
     metrics: dict[str, Any] = {
         "coherence": {"value": value, "se": se, "n": count, "group_sd": se * 2},
@@ -148,10 +160,10 @@ def record(
         "tokens_per_call": {"value": (length - given) / calls, "se": 0.0, "n": count},
     }
     return {
-        "schema": 1, "key": digest, "experiment": "fake", "version": "0.1.0", "commit": "0123abc",
-        "graph": graph, "graph_seed": 0, "walk": walk, "length": length, "title": title,
-        "task": task, "sampler": sampler, "denoiser": denoiser, "preset": preset,
-        "draw": {"precision": "bfloat16" if published else "float64", "temperature": 1.0},
+        "schema": 2, "key": digest, "experiment": "fake", "version": "0.1.0", "commit": "0123abc",
+        "world": walk_of(graph, walk, length), "title": title,
+        "task": task, "sampler": sampler, "denoiser": denoiser, "mode": draws,
+        "draw": draw(precision="bfloat16" if published else "float64"),
         "ties": "index" if published else "uniform", "count": count, "per_prompt": 1, "seed": 0,
         "cell": cell, "metrics": metrics, "seconds": 0.31,
         "trace": trace(sampler, task, length, bool(rng.random() < value), rng),
@@ -222,7 +234,38 @@ def distant(first: int = 0, modes: int = 1) -> list[dict[str, Any]]:
                 one = with_coherence(one, value)
                 calls = 24.0 if k is None else 5.0 + 1.5 * k + (2.0 if "guided" in name else 0.0)
                 one["metrics"]["calls"] = {"value": calls, "se": 0.0, "n": 512, "max": calls}
-                one |= {"title": "distant-K", "walk": "distant(K=4, skip_recent=2)"}
+                world = walk_of(GRAPHS["degree 7"][0], "distant(K=4, skip_recent=2)")
+                one |= {"title": "distant-K", "world": world}
                 one["axis"] = {"name": "memory order", "value": k, "marks": [4, 5]}
                 out.append(one)
     return out
+
+
+COINS = {"coins(length=8, parity='even')": "even parity", "coins(length=4, parity='even')": "short"}
+
+
+def coins(worlds: int = 1, modes: int = 1) -> list[dict[str, Any]]:
+    """A third world, with the metrics every world has and one of a user's own."""
+    out: list[dict[str, Any]] = []
+    for mode in MODES[:modes]:
+        for world, title in list(COINS.items())[:worlds]:
+            length = 8 if "8" in world else 4
+            for sampler in SOME:
+                one = record("degree 7", TASKS[0], sampler, mode, count=256, length=length)
+                kept = ("coherence", "first_invalid", "calls", "tokens_per_call")
+                one["metrics"] = {key: one["metrics"][key] for key in kept}
+                one |= {"world": world, "title": title, "experiment": "coins", "cell": len(out)}
+                out.append(with_own(one, 2.0 + len(sampler) / 7))
+    return out
+
+
+OWN = {
+    "key": "heads", "title": "heads shown", "meaning": "Mean number of heads", "heading": "",
+    "better": -1, "digits": 2, "limits": [0, None], "role": "", "drawn": True,
+}  # fmt: skip
+
+
+def with_own(record: dict[str, Any], value: float) -> dict[str, Any]:
+    """The record with a metric from a user's file, which it describes itself."""
+    metrics = record["metrics"] | {"heads": {"value": value, "se": 0.05, "n": 256}}
+    return record | {"metrics": metrics, "described": {"heads": OWN}}

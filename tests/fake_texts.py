@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from tests.fake_records import draw
+
 BISECTION_CALLS = {1: 9, 2: 16, 4: 28, 8: 48, 16: 80}
 SAMPLERS = {  # sampler: (calls a text, how much parallel draws cost it)
     "left_to_right()": (256.0, 0.0),
@@ -25,7 +27,7 @@ SAMPLERS = {  # sampler: (calls a text, how much parallel draws cost it)
         for k, v in BISECTION_CALLS.items()
     },
 }
-PRESETS = ("exact", "top_p=0.9")
+MODES = ("exact", "draw(top_p=0.9)")
 SOME = ["left_to_right()", "random(block=8)", "bisection(order=1)", "bisection(order=4)"]
 WORDS = (
     "the old house stood upon a hill and nobody had lived there since the winter of that year but "
@@ -47,15 +49,15 @@ def passage(rng: np.random.Generator, paragraphs: int = 2) -> str:
 
 
 def record(
-    sampler: str = "bisection(order=4)", preset: str = "exact", judged: bool = True
+    sampler: str = "bisection(order=4)", mode: str = "exact", judged: bool = True
 ) -> dict[str, Any]:
     """One record; the same arguments give the same record. `judged`: with MAUVE and a judge."""
-    name = f"{sampler}|{preset}"
+    name = f"{sampler}|{mode}"
     digest = hashlib.sha256(name.encode()).hexdigest()
     rng = np.random.default_rng(int(digest[:12], 16))
     held = sampler == "held_out"
     calls, cost = SAMPLERS.get(sampler, (32.0, 1.0))
-    sharp = 0.0 if preset == "exact" else 0.35
+    sharp = 0.0 if mode == "exact" else 0.35
     loss = 0.0 if held else 0.12 + cost * 12 / calls + 0.3 * (not sampler.startswith("left"))
     noise = lambda scale: float(rng.normal(0, scale))  # noqa: E731
     own = 1.62 if held else 1.62 + 0.9 * loss - sharp + noise(0.005)
@@ -74,7 +76,7 @@ def record(
         fixed = float(calls).is_integer()
         metrics["calls"] = metric(calls, 0.0 if fixed else 0.21, 1024)
         metrics["tokens_per_call"] = metric(256 / calls, 0.0, 1024)
-        if preset == "exact" and not sampler.startswith(("ancestral", "threshold")):
+        if mode == "exact" and not sampler.startswith(("ancestral", "threshold")):
             replay = 1.6 + 0.6 * loss * (not sampler.startswith("left")) + noise(0.004)
             metrics["replay_bpb"] = metric(replay, 0.007, 512) | {"bound": False, "paths": 1}
     if judged:
@@ -82,25 +84,25 @@ def record(
         metrics["mauve"] = metric(min(mauve + noise(0.01), 0.99), 0.012, 256)
         metrics["judge_bpb"] = metric(judge, 0.011, 256)
         metrics["judge_ppl"] = metric(math.exp(judge * 2.9), 1.4, 256)
-    model = "books" if held else "books_ar" if sampler == "left_to_right()" else "books_mdm"
-    draw: dict[str, Any] = {"precision": "float64", "temperature": 1.0, "min_p": 0.0}
-    draw |= {} if preset == "exact" else {"top_p": float(preset.removeprefix("top_p="))}
+    model = "" if held else "books_ar" if sampler == "left_to_right()" else "books_mdm"
+    drawn = draw() if mode == "exact" else draw(top_p=0.9)
     return {
-        "schema": 1, "kind": "text", "key": digest, "version": "0.1.0", "commit": "0123abc",
-        "experiment": "figure_language", "model": model, "title": "Books", "sampler": sampler,
-        "preset": preset, "draw": draw, "ties": "uniform", "length": 256, "count": 1024, "seed": 0,
+        "schema": 2, "key": digest, "version": "0.1.0", "commit": "0123abc",
+        "experiment": "figure_language", "denoiser": model, "title": "Books", "sampler": sampler,
+        "world": "text(source=None, length=256)", "task": "unconditional()", "mode": mode,
+        "draw": drawn, "ties": "uniform", "count": 1024, "seed": 0,
         "metrics": metrics, "texts": [passage(rng, 2) for _ in range(3)],
         "seconds": 0.0 if held else 12.3,
         "notes": ["judged: bits per byte of whole texts"] if judged else [],
     } | ({"judge": "SmolLM2-135M"} if judged else {})  # fmt: skip
 
 
-def records(samplers: list[str] | None = None, presets: int = 2) -> list[dict[str, Any]]:
+def records(samplers: list[str] | None = None, modes: int = 2) -> list[dict[str, Any]]:
     """A whole experiment: held-out text, AR, and the policies; MAUVE and judge for some."""
     out = []
-    for preset in PRESETS[:presets]:
+    for mode in MODES[:modes]:
         for i, sampler in enumerate(["held_out", *(samplers or SAMPLERS)]):
-            out.append(record(sampler, preset, judged=i < 2 or i % 2 == 0 or "bisec" in sampler))
+            out.append(record(sampler, mode, judged=i < 2 or i % 2 == 0 or "bisec" in sampler))
     return out
 
 

@@ -1,12 +1,15 @@
-"""Temperature, top-p in both public readings and min-p, against distributions by hand."""
+"""Temperature, top-p in both public readings, min-p and floor, against distributions by hand."""
 
+import math
 from dataclasses import asdict
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import Tensor
 
-from maskwalk.decoding.draw import Draw
+from maskwalk.decoding.draw import Draw, mode_name, read_draw
 from maskwalk.errors import MaskwalkError
 from maskwalk.streams import Streams
 
@@ -39,6 +42,68 @@ def test_min_p_is_relative_to_the_likeliest() -> None:
     assert shaped(min_p=1.0) == [0, 1, 0, 0]
 
 
+def test_floor_is_relative_to_the_typical_probability() -> None:
+    # H = 1.142 nats, exp(-H) = .3192: the bar is floor times that.
+    typical = math.exp(-sum(-p * math.log(p) for p in P[0].tolist()))
+    assert shaped(floor=0.14) == pytest.approx(P[0].tolist())  # .05 is just above .0447
+    assert shaped(floor=0.05 / typical + 1e-3) == pytest.approx(
+        [0.15 / 0.95, 0.5 / 0.95, 0, 0.3 / 0.95]
+    )
+    assert shaped(floor=1.0) == [0, 1, 0, 0]  # .3 is below .3192
+
+
+@given(st.lists(st.floats(1e-6, 1.0), min_size=1, max_size=12), st.floats(0.0, 1.0), st.booleans())
+def test_floor_keeps_the_likeliest_and_all_of_a_uniform_marginal(
+    weights: list[float], floor: float, flat: bool
+) -> None:
+    row = torch.tensor([[1.0] * len(weights) if flat else weights], dtype=torch.float64)
+    probs = row / row.sum()
+    found = torch.tensor(shaped(probs, floor=floor))
+    assert found[int(probs.argmax())] > 0 and float(found.sum()) == pytest.approx(1)
+    if flat:
+        assert found.tolist() == pytest.approx(probs[0].tolist())
+    bar = floor * math.exp(-float(torch.special.entr(probs).sum()))
+    assert all(p >= bar - 1e-6 for p, kept in zip(probs[0].tolist(), found.tolist()) if kept > 0)
+    assert all(p <= bar + 1e-6 for p, kept in zip(probs[0].tolist(), found.tolist()) if kept == 0)
+
+
+def test_floor_is_applied_last() -> None:
+    # After top-p .81 the marginal is .1579, .5263, .3158: exp(-H) = .3688 is what counts.
+    assert shaped(top_p=0.81, floor=0.42) == pytest.approx(shaped(top_p=0.81))
+    assert shaped(top_p=0.81, floor=0.44) == pytest.approx([0, 0.625, 0, 0.375])
+
+
+@pytest.mark.parametrize(
+    ("text", "draw", "ties", "name"),
+    [
+        ("exact", None, None, "exact"),
+        ("as_published", None, None, "as_published"),
+        ("exact", "draw(top_p=0.9)", None, "draw(top_p=0.9)"),
+        ("exact", "draw(precision='bfloat16')", "index", "as_published"),
+        ("exact", None, "index", "draw(), ties index"),
+        ("as_published", "draw()", "uniform", "exact"),
+        ("draw(floor=0.2)", None, None, "draw(floor=0.2)"),
+    ],
+)
+def test_a_preset_is_a_whole_that_draw_and_ties_may_change(
+    text: str, draw: str | None, ties: str | None, name: str
+) -> None:
+    assert mode_name(*read_draw(text, draw, ties)) == name
+
+
+def test_draws_that_cannot_be_read_get_a_sentence() -> None:
+    for text, says in (
+        ("exat", "Known: exact, as_published; or a draw"),
+        ("draw(top_k=3)", "Unknown parameter"),
+        ("drow(top_p=0.9)", "Did you mean 'draw'"),
+        ("draw(floor=1.5)", "floor must be between 0 and 1, not 1.5"),
+    ):
+        with pytest.raises(MaskwalkError, match=says):
+            read_draw(text)
+    with pytest.raises(MaskwalkError, match="Unknown ties"):
+        read_draw("exact", None, "low")
+
+
 def test_temperature_comes_first_and_min_p_last() -> None:
     # Squares: .0225, .25, .0025, .09, of .365: .0616, .685, .0068, .2466. The first alone is below
     # .7, with the second it crosses.
@@ -61,7 +126,7 @@ def test_defaults_change_nothing_and_zero_stays_zero() -> None:
 
 
 def test_options_are_in_the_record_and_are_what_is_drawn() -> None:
-    options = {"temperature": 1.0, "top_p": 0.81, "top_p_strict": 1.0, "min_p": 0.0}
+    options = {"temperature": 1.0, "top_p": 0.81, "top_p_strict": 1.0, "min_p": 0.0, "floor": 0.0}
     draw = Draw(top_p=0.81)
     assert asdict(draw) == {"precision": "float64"} | options
     rows, zeros = torch.arange(5000), torch.zeros(5000, dtype=torch.int64)
@@ -72,7 +137,9 @@ def test_options_are_in_the_record_and_are_what_is_drawn() -> None:
         assert share[2] == 0 and abs(float(share[1]) - 0.5 / 0.95) < 0.05
 
 
-@pytest.mark.parametrize("bad", [{"top_p": 0.0}, {"top_p_strict": 1.1}, {"min_p": -0.1}])
+@pytest.mark.parametrize(
+    "bad", [{"top_p": 0.0}, {"top_p_strict": 1.1}, {"min_p": -0.1}, {"floor": -0.1}]
+)
 def test_bad_options_are_refused(bad: dict[str, float]) -> None:
     with pytest.raises(MaskwalkError):
         Draw(**bad)

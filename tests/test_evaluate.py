@@ -1,7 +1,7 @@
 """`maskwalk evaluate`: the statistics against what is known, the pairing, the verdict."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import maskwalk
-from maskwalk.bench import workers
-from maskwalk.bench.verdict import cache, pairing, suite, verdict
+from maskwalk import stats
+from maskwalk.bench.run import Job
+from maskwalk.bench.verdict import cache, outcomes, pairing, suite, verdict
 from maskwalk.bench.verdict.outcomes import Outcome, outcome
 from maskwalk.bench.verdict.policy import candidate
 from maskwalk.bench.verdict.run import evaluate
+from maskwalk.bench.workers import Workers
 from maskwalk.decoding.policy import UnmaskingPolicy
 from maskwalk.errors import MaskwalkError
 from maskwalk.samplers import SAMPLERS, Bisection, Entropy
@@ -42,7 +44,7 @@ def test_the_front_is_the_best_mixture(points: list[tuple[int, int]], at: int) -
     """Against a linear program: the largest coherence with at most so many calls."""
     calls = np.array([c / 2 for c, _ in points])
     quality = np.array([q / 20 for _, q in points])
-    weights = pairing.best_mixture(calls, quality, at / 2)
+    weights = stats.best_mixture(calls, quality, at / 2)
     best = linprog(
         -quality, A_ub=[calls], b_ub=[at / 2], A_eq=[np.ones(len(calls))], b_eq=[1], bounds=(0, 1)
     )
@@ -52,30 +54,30 @@ def test_the_front_is_the_best_mixture(points: list[tuple[int, int]], at: int) -
     assert weights.sum() == pytest.approx(1) and (weights >= 0).all()
     assert weights @ calls <= at / 2 + 1e-9
     assert weights @ quality == pytest.approx(-best.fun, abs=1e-9)
-    one = pairing.best_mixture(calls, quality, at / 2, single=True)
+    one = stats.best_mixture(calls, quality, at / 2, single=True)
     assert one is not None and quality[one.argmax()] == quality[calls <= at / 2].max()
-    fewest = pairing.fewest_calls(calls, quality, float(weights @ quality))
+    fewest = stats.fewest_calls(calls, quality, float(weights @ quality))
     assert fewest is not None and fewest <= weights @ calls + 1e-9
 
 
 def test_the_front_of_four_points() -> None:
     """(1, 0), (5, 1) and what lies under the line between them; (22, 1) is no better."""
     calls, quality = np.array([1.0, 3.0, 5.0, 22.0]), np.array([0.0, 0.4, 1.0, 1.0])
-    assert pairing.front(calls, quality) == [0, 2]
-    assert pairing.fewest_calls(calls, quality, 0.5) == 3.0
-    assert pairing.fewest_calls(calls, quality, 1.0) == 5.0
+    assert stats.mixture_front(calls, quality) == [0, 2]
+    assert stats.fewest_calls(calls, quality, 0.5) == 3.0
+    assert stats.fewest_calls(calls, quality, 1.0) == 5.0
 
 
 def test_the_interval_is_bonett_and_prices() -> None:
     """3 won, 9 lost, 88 tied: (3+1)/102 and (9+1)/102, worked out by hand."""
     each = np.array([1.0] * 3 + [-1.0] * 9 + [0.0] * 88)
-    found = pairing.difference(each)
+    found = stats.paired_difference(each)
     won, lost = 4 / 102, 10 / 102
     error = ((won + lost - (won - lost) ** 2) / 102) ** 0.5
     assert found.value == -0.06
     assert found.low == pytest.approx(won - lost - 1.959964 * error, abs=1e-6)
     assert found.high == pytest.approx(won - lost + 1.959964 * error, abs=1e-6)
-    ties = pairing.difference(np.zeros(64))
+    ties = stats.paired_difference(np.zeros(64))
     assert ties.p == 1.0 and ties.low < -0.02 and ties.high > 0.02
 
 
@@ -98,12 +100,12 @@ def test_equals_are_not_told_apart_and_the_better_one_is() -> None:
         baselines = [made(8.0, draw()) for _ in range(20)]
         met = pairing.opponents(baselines, 8.0)
         assert met is not None
-        found = pairing.difference(draw() - met)
+        found = stats.paired_difference(draw() - met)
         differences.append(found.value)
         alarms += found.p < 0.05
     assert abs(np.mean(differences)) < 0.02
     assert alarms <= 34  # 24 expected (docstring of pairing); with four folds it is 40
-    better = pairing.difference((rng.random(64) < 0.9) - met)
+    better = stats.paired_difference((rng.random(64) < 0.9) - met)
     assert better.p < 1e-3 and better.low > 0
 
 
@@ -141,8 +143,9 @@ def test_outcomes_are_the_records_own_and_the_same_in_another_process() -> None:
         assert one.coherent.mean() == one.record["metrics"]["coherence"]["value"]
         assert one.calls.mean() == one.record["metrics"]["calls"]["value"]
     assert 0 < here[0].coherent.mean() < 1
-    with workers.Crew(cells, 1) as team:
-        there = {one.record["key"]: one for one in team}
+    jobs = [Job(cell.key, "outcome", {"cell": asdict(cell)}) for cell in cells]
+    with Workers(jobs, 1) as team:
+        there = {job.key: Outcome.from_json(row) for job, row in team}
     for cell, one in zip(cells, here):
         assert (there[cell.key].coherent == one.coherent).all()
         assert (there[cell.key].calls == one.calls).all()
@@ -170,10 +173,10 @@ def test_a_baseline_is_exactly_on_the_front_with_itself(tmp_path: Path) -> None:
 def test_baselines_are_run_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = evaluate("bisection()", SMALL[:1], out=tmp_path, workers=0, progress=False)
 
-    def never(cell: object) -> Outcome:
+    def never(cell: object, device: str) -> dict:
         raise AssertionError("a baseline was run again")
 
-    monkeypatch.setattr(workers, "outcome", never)
+    monkeypatch.setattr(outcomes, "outcome_row", never)
     file = next(tmp_path.glob("baselines-*.jsonl"))
     file.write_bytes(file.read_bytes() + b'{"key": "half a li')
     again = evaluate(Bisection(), SMALL[:1], out=tmp_path, workers=0, progress=False)
@@ -188,7 +191,7 @@ def test_the_suites_are_sound() -> None:
         for scene in suite.scenes(name):
             cells = [scene.cell(spec) for spec in scene.baselines]  # every spec is checked
             assert len({cell.key for cell in cells}) == len(cells)
-            assert len({(c.task, c.seed, c.count, c.graph) for c in cells}) == 1
+            assert len({(c.task, c.seed, c.count, c.world) for c in cells}) == 1
             assert scene.count % pairing.FOLDS == 0 and "random(block=24)" in scene.baselines
     with pytest.raises(MaskwalkError, match="Did you mean 'quick'"):
         suite.scenes("quik")

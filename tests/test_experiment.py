@@ -13,8 +13,8 @@ import pytest
 
 from maskwalk.bench.cell import Cell, run_cell
 from maskwalk.bench.experiment import Experiment
-from maskwalk.bench.records import RecordFile, read_records
-from maskwalk.bench.run import Run
+from maskwalk.bench.records import RecordFile, load_records
+from maskwalk.bench.run import Run, engine
 from maskwalk.errors import MaskwalkError
 
 SMALL = """
@@ -38,6 +38,10 @@ tasks = ["bottleneck"]
 CELLS = 3 * 2 + 3 * 2
 
 
+def run_of(experiment: Experiment, out: Path, workers: int = 1) -> Run:
+    return Run(experiment.jobs(out), out / "records.jsonl", engine(workers))
+
+
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "small.toml"
@@ -48,7 +52,7 @@ def file(tmp_path: Path) -> Path:
 def numbers(directory: Path) -> list[str]:
     kept = [
         {k: v for k, v in r.items() if k not in ("seconds", "commit")}
-        for r in read_records(directory)
+        for r in load_records(directory)
     ]
     return [json.dumps(r, sort_keys=True) for r in kept]
 
@@ -58,7 +62,7 @@ def test_an_experiment_is_the_product_of_what_it_names(file: Path, tmp_path: Pat
     assert len(experiment.cells) == CELLS and experiment.entries[0].title == "tree"
     own = [c for c in experiment.cells if c.task.startswith("endpoints")]
     assert all((c.count, c.per_prompt) == (8, 3) for c in own) and len(own) == 3
-    run = Run(experiment, tmp_path / "one")
+    run = run_of(experiment, tmp_path / "one")
     records = list(run)
     assert run.done == run.total == CELLS == len(records)
     for record in records:
@@ -69,20 +73,20 @@ def test_an_experiment_is_the_product_of_what_it_names(file: Path, tmp_path: Pat
 
 
 def test_the_same_numbers_with_any_number_of_workers(file: Path, tmp_path: Path) -> None:
-    list(Run(Experiment.load(file), tmp_path / "one"))
-    list(Run(Experiment.load(file), tmp_path / "two", workers=2))
+    list(run_of(Experiment.load(file), tmp_path / "one"))
+    list(run_of(Experiment.load(file), tmp_path / "two", workers=2))
     assert numbers(tmp_path / "one") == numbers(tmp_path / "two")
 
 
 def test_resume_after_an_unfinished_line(file: Path, tmp_path: Path) -> None:
     experiment, out = Experiment.load(file), tmp_path / "run"
-    list(Run(experiment, out))
+    list(run_of(experiment, out))
     whole = numbers(out)
     path = out / "records.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:5]) + lines[5][:40])
-    assert len(read_records(out)) == 5
-    again = list(Run(experiment, out))
+    assert len(load_records(out)) == 5
+    again = list(run_of(experiment, out))
     assert len(again) == CELLS - 5
     assert numbers(out) == whole
 
@@ -97,10 +101,10 @@ def test_a_killed_run_goes_on_with_nothing_done_twice(file: Path, tmp_path: Path
         time.sleep(0.01)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
-    before = len(read_records(out))
-    rest = list(Run(Experiment.load(file), out))
+    before = len(load_records(out))
+    rest = list(run_of(Experiment.load(file), out))
     assert before >= 1 and before + len(rest) == CELLS
-    keys = [r["key"] for r in read_records(out)]
+    keys = [r["key"] for r in load_records(out)]
     assert len(keys) == len(set(keys)) == CELLS
 
 
@@ -116,10 +120,10 @@ def test_a_full_disk_keeps_the_records_before_it(file: Path, tmp_path: Path) -> 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 2, done.stderr
     assert "intact" in done.stderr and "Traceback" not in done.stderr
-    kept = len(read_records(out))
+    kept = len(load_records(out))
     assert kept >= 1
     assert (out / "records.jsonl").read_bytes().endswith(b"\n")
-    assert len(list(Run(Experiment.load(file), out))) == CELLS - kept
+    assert len(list(run_of(Experiment.load(file), out))) == CELLS - kept
 
 
 def test_two_runs_cannot_write_one_file(tmp_path: Path) -> None:
@@ -133,10 +137,10 @@ def test_two_runs_cannot_write_one_file(tmp_path: Path) -> None:
 
 def test_records_that_are_not_records_are_refused(tmp_path: Path) -> None:
     with pytest.raises(MaskwalkError, match="no records"):
-        read_records(tmp_path)
+        load_records(tmp_path)
     (tmp_path / "records.jsonl").write_text('{"key": 1}\n')
     with pytest.raises(MaskwalkError, match="Line 1"):
-        read_records(tmp_path)
+        load_records(tmp_path)
 
 
 def test_the_batch_size_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,9 +195,9 @@ def test_modes_axes_and_columns_reach_the_records(tmp_path: Path) -> None:
         """
     )
     experiment = Experiment.load(path)
-    made = [(c.denoiser, c.preset) for c in experiment.cells]
+    made = [(c.denoiser, c.mode) for c in experiment.cells]
     assert made == [("oracle", "exact")] * 2 + [("zoo:st_er_p0", "exact")] * 2
-    records = list(Run(experiment, tmp_path / "out"))
+    records = list(run_of(experiment, tmp_path / "out"))
     axis = {"name": "memory order", "marks": [4, 5], "value": 2}
     assert [r.get("axis") for r in records] == [axis, None] * 2
     assert {r["column"] for r in records} == {"st_er_p0"}

@@ -263,7 +263,7 @@ def test_remote_code_and_precision_are_asked_for(folder: Path, tmp_path: Path) -
 def test_without_the_extra_the_core_works_and_says_what_to_install() -> None:
     code = (
         "import sys\nsys.modules['transformers'] = sys.modules['tokenizers'] = None\n"
-        "import maskwalk.denoisers.language, maskwalk.analysis.contract, maskwalk.cli.tables\n"
+        "import maskwalk.denoisers.language, maskwalk.analysis.contract, maskwalk.cli.main\n"
         "from maskwalk.errors import MaskwalkError\n"
         "try:\n    maskwalk.load('somewhere')\n"
         "except MaskwalkError as problem:\n    print(problem)\n"
@@ -285,10 +285,12 @@ def test_generate_prints_text_and_cost(cli: Any, folder: Path) -> None:
     assert lines[1].count("[") == 3 and "░" not in lines[3]  # [CLS], [SEP] and one that is new
     assert lines[4].startswith("the cat")
     assert lines[5].startswith("3 calls a text · 2.33 tokens a call · ")
-    code, out, _ = cli(*words, "--count", "2", "--json", "--temperature", "0.5", "--trace")
+    code, out, _ = cli(
+        *words, "--count", "2", "--json", "--draw", "draw(temperature=0.5)", "--trace"
+    )
     found = json.loads(out)
     assert code == 0 and len(found["texts"]) == 2 and found["calls"] == [7, 7]
-    assert found["draw"]["temperature"] == 0.5 and found["sampler"] == "confidence(block=1)"
+    assert "temperature=0.5" in found["draw"] and found["sampler"] == "confidence(block=1)"
     assert found["tokens_per_call"] == 1.0 and found["seconds"] > 0 and found["length"] == 12
     assert max(found["rounds"][0]) == 6 and min(found["rounds"][0]) == -1
 
@@ -311,7 +313,7 @@ def test_the_command_line_says_what_is_wrong(cli: Any, folder: Path, tmp_path: P
         (("--denoiser", gpt, "--sampler", "entropy"), "Use the sampler left_to_right"),
         (("--denoiser", "oracle"), "hf:PATH or hf:NAME, not 'oracle'"),
         (("--denoiser", bert, "--sampler", "entropi"), "Did you mean 'entropy'"),
-        (("--denoiser", bert, "--top-p", "0"), "top_p"),
+        (("--denoiser", bert, "--draw", "draw(top_p=0.0)"), "top_p"),
         (("--denoiser", f"hf:{tmp_path}"), "holds no model"),
     ):
         code, out, err = cli("generate", *words)

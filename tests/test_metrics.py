@@ -4,15 +4,10 @@ import torch
 
 from maskwalk.errors import MaskwalkError
 from maskwalk.stats import mean
+from maskwalk.worlds.metrics import Sample, coherence, first_invalid, measure
+from maskwalk.worlds.tasks import Prompts
 from maskwalk.worlds.walks.laws import WalkLaw
-from maskwalk.worlds.walks.metrics import (
-    Sample,
-    coherence,
-    first_invalid,
-    measure,
-    transition_tv,
-    tv,
-)
+from maskwalk.worlds.walks.metrics import transition_tv, tv
 from tests.conftest import STANDS, small_law
 
 LAW = small_law("st_er(nodes=6, p=0.2)", "lazy(stay=0.2)", 8)
@@ -21,7 +16,8 @@ LAW = small_law("st_er(nodes=6, p=0.2)", "lazy(stay=0.2)", 8)
 def sample_of(law: WalkLaw, walks: torch.Tensor, conditional: bool = False) -> Sample:
     n = len(walks)
     calls = torch.full((n,), 4)
-    return Sample(law, walks, calls, torch.arange(n), torch.full((n,), 8), conditional)
+    task = Prompts(walks, conditional)
+    return Sample(law, walks, calls, torch.arange(n), torch.full((n,), 8), task)
 
 
 def test_coherence_counts_whole_walks() -> None:

@@ -37,9 +37,9 @@ from maskwalk.samplers.parts.information import walls
 from maskwalk.samplers.parts.largest_set import largest_set
 from maskwalk.samplers.planned import Planned
 from maskwalk.streams import Streams
+from maskwalk.worlds.tasks import TASKS
 from maskwalk.worlds.walks.laws import ChainLaw
 from maskwalk.worlds.walks.oracles import oracle_for
-from maskwalk.worlds.walks.tasks import TASKS
 from tests.conftest import FLAT, STANDS, small_law
 from tests.test_replay import Noisy
 
@@ -197,7 +197,7 @@ def test_bisection_depth_is_where_the_best_plan_becomes_free() -> None:
     plan = best_chain_sets(triples, depth - 1)
     walks = LONG.sample(1500, 0)
     sampler = Planned(turns=plan.turns(15))
-    found = replay(sampler, oracle_for(LONG), walks, streams=Streams(0, 1500), law=LONG)
+    found = replay(sampler, oracle_for(LONG), walks, streams=Streams(0, 1500), world=LONG)
     got = estimate([found])
     assert found.rounds == depth - 1
     assert abs(got.kl - plan.nats) < 4 * got.kl_se and got.kl_kind == "exact"
@@ -217,17 +217,17 @@ def test_triples_along_walks_are_those_of_the_law() -> None:
 
 
 def test_best_plans_per_task() -> None:
-    walks, ends = exact_walks(LONG, TASKS.build("endpoints", law=LONG, count=50, seed=0))
+    walks, ends = exact_walks(LONG, TASKS.build("endpoints", world=LONG, count=50, seed=0))
     plans = best_plans(LONG, walks, ends)
     assert plans is not None and least(plans, 4) < 1e-9 and least(plans, 100) < 1e-9
     three, four = plans(3).nats, plans(4).nats
     assert three > 0.01 and least(plans, 3.5) == pytest.approx((three + four) / 2)
     law = STANDS["order-2"]
-    walks, none = exact_walks(law, TASKS.build("unconditional", law=law, count=5, seed=0))
+    walks, none = exact_walks(law, TASKS.build("unconditional", world=law, count=5, seed=0))
     small = best_plans(law, walks, none)
     assert small is not None and small(2) == best_sets(listed_entropies(law), 5, 2)
     longer = small_law("st_er(nodes=4, p=0.3)", "markov(order=2, seed=3)", 10)
-    walks, none = exact_walks(longer, TASKS.build("unconditional", law=longer, count=5, seed=0))
+    walks, none = exact_walks(longer, TASKS.build("unconditional", world=longer, count=5, seed=0))
     assert best_plans(longer, walks, none) is None
     with pytest.raises(MaskwalkError, match="at most 8"):
         best_sets(listed_entropies(longer), 10, 2)
@@ -243,7 +243,7 @@ def test_optimal_random_reveals_its_sizes_and_beats_equal_blocks() -> None:
     assert sizes == tuple(sorted(sizes))  # few at first, when everything depends on everything
     assert schedule_cost(curve, sizes) < schedule_cost(curve, (3,) * 5) - 0.05
     found = [
-        replay(OptimalRandom(sizes=s), oracle, walks, streams=Streams(0, 300), law=LONG)
+        replay(OptimalRandom(sizes=s), oracle, walks, streams=Streams(0, 300), world=LONG)
         for s in (sizes, (3,))
     ]
     assert [int((found[0].round[0] == r).sum()) for r in range(5)] == list(sizes)
@@ -289,7 +289,7 @@ def test_dependence_bounded_learns_that_a_revealed_token_separates() -> None:
             oracle_for(law),
             walks,
             streams=Streams(0, n),
-            law=law,
+            world=law,
         )
         found[budget] = (float(got.calls.double().mean()), estimate([got]))
     calls, exact = found[0.0]
@@ -308,6 +308,6 @@ def test_dependence_bounded_on_an_order_two_law() -> None:
     walks, oracle = law.sample(150, 0), oracle_for(law)
     lost = {}
     for sampler in (Bisection(order=1), DependenceBounded(budget=0.0)):
-        got = replay(sampler, oracle, walks, streams=Streams(0, 150), law=law)
+        got = replay(sampler, oracle, walks, streams=Streams(0, 150), world=law)
         lost[type(sampler).__name__] = estimate([got]).kl
     assert lost["DependenceBounded"] < 0.5 * lost["Bisection"]

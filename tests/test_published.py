@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from maskwalk.bench.records import read_records
+from maskwalk.bench.records import load_records
 from maskwalk.errors import MaskwalkError
 from maskwalk.paper import reproduce
-from maskwalk.paper.claims import CLAIMS, At, Claim, ledger, markdown
+from maskwalk.paper.claims import CLAIMS, At, Claim, markdown, verdicts
 from maskwalk.paper.compare import compare
-from maskwalk.paper.tables import attach, place, spec_of, tables
+from maskwalk.paper.tables import attach, published_cell, spec_of, tables
 from maskwalk.samplers import SAMPLERS
 from maskwalk.specs import parse
 from maskwalk.training import zoo
 from maskwalk.training.settings import Settings
-from maskwalk.worlds.walks.tasks import TASKS
+from maskwalk.worlds.tasks import TASKS
 
 TASK = {
     "unconditional": "unconditional()",
@@ -36,9 +36,14 @@ def records(shift: float = 0.0, preset: str = "as_published") -> list[dict[str, 
                 n = 512 if table == "unconditional" else 16_384
                 value += shift if value < 0.5 else -shift
                 held = {"value": value, "se": sd / 3**0.5, "n": n}
-                record = {"task": TASK[table], "sampler": spec_of(name), "preset": preset}
+                record = {
+                    "task": TASK[table],
+                    "sampler": spec_of(name),
+                    "mode": preset,
+                    "schema": 2,
+                }
                 record |= {"denoiser": f"zoo:{column}", "title": column, "column": column}
-                record |= {"metrics": {"coherence": held}, "graph": column, "key": f"{len(made)}"}
+                record |= {"metrics": {"coherence": held}, "world": column, "key": f"{len(made)}"}
                 made.append({**record, "cell": len(made)})
     return made
 
@@ -60,7 +65,7 @@ def test_every_name_is_a_canonical_spec_of_the_experiments() -> None:
     for experiment in reproduce.paper():
         for entry in experiment.entries if experiment.name.startswith("table") else ():
             record = {"task": entry.cell.task, "sampler": entry.cell.sampler}
-            where = place({**record, "column": entry.column})
+            where = published_cell({**record, "column": entry.column})
             assert where is not None
             cells[where[0]] += 1
     assert cells == {  # each in three modes
@@ -120,16 +125,25 @@ def test_compare_command(cli: Any, tmp_path: Path) -> None:
     assert code == 2 and "as_published" in err
     (tmp_path / "records.jsonl.gz").write_bytes(gzip.compress(lines)[:100])
     with pytest.raises(MaskwalkError, match="gzip"):
-        read_records(tmp_path)
+        load_records(tmp_path)
     (tmp_path / "records.jsonl").write_text(
-        json.dumps({"key": "x", "metrics": {}, "task": "unconditional()", "sampler": "x()"}) + "\n"
+        json.dumps(
+            {"schema": 2, "key": "x", "metrics": {}, "task": "unconditional()", "sampler": "x()"}
+        )
+        + "\n"
     )
     code, _, err = cli("compare", str(tmp_path))
     assert code == 2 and "reproduce paper" in err
 
 
 def cell(sampler: str, value: float, se: float = 0.01, **more: Any) -> dict[str, Any]:
-    record = {"title": "Tree", "task": "unconditional()", "sampler": sampler, "preset": "exact"}
+    record = {
+        "title": "Tree",
+        "task": "unconditional()",
+        "sampler": sampler,
+        "mode": "exact",
+        "schema": 2,
+    }
     record |= {"denoiser": "oracle", "metrics": {"coherence": {"value": value, "se": se, "n": 9}}}
     return record | more
 
@@ -147,12 +161,12 @@ def test_a_claim_is_judged_by_its_comparisons() -> None:
     }
     for verdict, names in cases.items():
         claim = Claim("x", "y", tuple((at(a), at(b)) for a, b in names))
-        judged = ledger(held, (claim,))[0]["modes"]
+        judged = verdicts(held, (claim,))[0]["modes"]
         assert judged["oracle"]["verdict"] == verdict
     same = Claim("x", "y", ((at("a()"), at("c()")),), equal=True)
-    assert ledger(held, (same,))[0]["modes"]["oracle"]["verdict"] == "holds"
+    assert verdicts(held, (same,))[0]["modes"]["oracle"]["verdict"] == "holds"
     less = Claim("x", "y", ((at("b()"), at("c()")),), equal=True)
-    found = ledger(held, (less,))
+    found = verdicts(held, (less,))
     assert found[0]["modes"]["oracle"] == {
         "verdict": "lower",
         "decided": [0, 1, 1],
@@ -160,7 +174,7 @@ def test_a_claim_is_judged_by_its_comparisons() -> None:
     }
     assert "| x | y | **lower** .500 : .890 |" in markdown(found, (less,))
     absent = Claim("x", "y", ((at("a()"), at("z()")),))
-    assert ledger(held, (absent,))[0]["modes"]["oracle"] is None
+    assert verdicts(held, (absent,))[0]["modes"]["oracle"] is None
 
 
 def test_every_claim_names_cells_of_the_experiments() -> None:
@@ -180,7 +194,7 @@ def test_reproduce_runs_compares_and_resumes(
     words = ["reproduce", "paper", "--quick", "--only", "figure_distant_k", "--workers", "1"]
     code, out, _ = cli(*words, "--out", str(tmp_path))
     assert code == 0 and "report.html" in out
-    held = read_records(tmp_path)
+    held = load_records(tmp_path)
     assert len(held) == 36 and {r["experiment"] for r in held} == {"figure_distant_k"}
     page = (tmp_path / "report.html").read_text()
     assert "maskwalk reproduce paper --only figure_distant_k --quick --out DIR" in page

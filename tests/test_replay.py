@@ -32,10 +32,10 @@ from maskwalk.samplers.planned import Planned
 from maskwalk.samplers.random import Random
 from maskwalk.specs import Spec
 from maskwalk.streams import Purpose, Streams
-from maskwalk.worlds.walks.build import build_law
+from maskwalk.worlds.tasks import TASKS
 from maskwalk.worlds.walks.laws import WalkLaw
 from maskwalk.worlds.walks.oracles import EnumerationOracle, oracle_for
-from maskwalk.worlds.walks.tasks import TASKS
+from maskwalk.worlds.world import build_world
 from tests.conftest import STANDS, small_law
 from tests.mutants.samplers import DrawsFirst, NeverRemasks, OverwritesGiven
 
@@ -82,7 +82,7 @@ def enumerate_walks(
         walks,
         streams=Streams(0, len(walks)),
         given=given,
-        law=law,
+        world=law,
         **options,
     )
     return found, estimate([found], weights), truth, weights
@@ -119,7 +119,7 @@ def test_each_round_is_total_correlation_and_marginal_error_by_listing_walks(nam
     walks, logs = law.support()
     nu = logs.exp()
     sets, plan = ((1, 3), (0, 2, 4)), Planned(turns=(1, 0, 1, 0, 1))
-    got = replay(plan, noisy, walks, streams=Streams(0, len(walks)), law=law)
+    got = replay(plan, noisy, walks, streams=Streams(0, len(walks)), world=law)
     revealed: list[int] = []
     for r, block in enumerate(sets):
         correlation = error = 0.0
@@ -176,7 +176,7 @@ def test_random_orders_give_an_upper_bound_that_more_orders_tighten() -> None:
         truth = torch.tensor([table[tuple(x)] for x in walks.tolist()], dtype=torch.float64)
         kl = float((weights * (weights / truth).log()).sum())
         replays = [
-            replay(Random(block=2), denoiser, walks, streams=Streams(s, len(walks)), law=law)
+            replay(Random(block=2), denoiser, walks, streams=Streams(s, len(walks)), world=law)
             for s in range(64)
         ]
         got = {n: estimate(replays[:n], weights) for n in (1, 8, 64)}
@@ -211,10 +211,10 @@ def test_a_watch_hears_every_question_whoever_answers_it(monkeypatch: pytest.Mon
 def test_replayed_and_sampled_coherence_agree(which: int, spec: str, task: str) -> None:
     law, n = LARGER, 3000
     denoiser = denoisers(law)[which]
-    prompts = TASKS.build(task, law=law, count=n, seed=1)
+    prompts = TASKS.build(task, world=law, count=n, seed=1)
     walks, given = exact_walks(law, prompts)
     found = replay(
-        SAMPLERS.build(spec), denoiser, walks, streams=Streams(2, n), given=given, law=law
+        SAMPLERS.build(spec), denoiser, walks, streams=Streams(2, n), given=given, world=law
     )
     got = estimate([found])
     tokens = decode(SAMPLERS.build(spec), denoiser, prompts.tokens, streams=Streams(3, n)).tokens
@@ -238,10 +238,12 @@ def test_replayed_and_sampled_coherence_agree_for_a_trained_model(
 ) -> None:
     """The shipped models: coherence near 1 on the tree, near a half on the degree-7 graph."""
     cell = Cell.checked(denoiser=f"zoo:{model}", task="unconditional", sampler=spec)
-    law = build_law(cell.graph, cell.graph_seed, cell.walk, cell.length)
+    law = build_world(cell.world)
     network, sampler = build_denoiser(cell.denoiser, law, "cpu"), SAMPLERS.build(spec)
-    walks, _ = exact_walks(law, TASKS.build("unconditional", law=law, count=n, seed=0))  # held out
-    found = replay(sampler, network, walks, streams=Streams(2, n), law=law)
+    walks, _ = exact_walks(
+        law, TASKS.build("unconditional", world=law, count=n, seed=0)
+    )  # held out
+    found = replay(sampler, network, walks, streams=Streams(2, n), world=law)
     got = estimate([found])
     blank = torch.full((n, law.length), network.mask_id)
     sampled = law.valid(decode(sampler, network, blank, streams=Streams(3, n)).tokens).all(1)
@@ -322,7 +324,7 @@ def test_what_cannot_be_replayed_says_why() -> None:
         replay(bisection, oracle, walks, streams=Streams(0, torch.zeros(4, dtype=torch.int64)))
     walks[2, 1] = (law.next_probs(walks[2:3, :1])[0] == 0).nonzero()[0, 0]
     with pytest.raises(MaskwalkError, match="Walk 2 has probability zero"):
-        replay(bisection, Noisy(oracle), walks, streams=Streams(0, 4), law=law)
+        replay(bisection, Noisy(oracle), walks, streams=Streams(0, 4), world=law)
     with pytest.raises(MaskwalkError, match="nothing to estimate"):
         estimate([])
 
@@ -344,7 +346,7 @@ def test_without_an_oracle_the_joint_gives_kl_and_without_a_law_the_likelihood()
     law = small_law("st_er(nodes=500, p=0.01)", "distant()", 8)
     assert truth_of(law) is None
     flat = Flat(500, 500)
-    prompts = TASKS.build("unconditional", law=law, count=60, seed=0)
+    prompts = TASKS.build("unconditional", world=law, count=60, seed=0)
     walks, given = exact_walks(law, prompts)
     row = diagnose(law, flat, SAMPLERS.build("bisection()"), walks, given)
     assert row["nll"] == pytest.approx(8 * log(500)) and row["lost"] == 0
@@ -352,7 +354,7 @@ def test_without_an_oracle_the_joint_gives_kl_and_without_a_law_the_likelihood()
     assert row["dependence"] is None and row["worst_round"] is None and row["regret"] is None
     assert 0 < row["coherence"] < 1e-3
     # Between given tokens ν(x | given) is not known either: the likelihood remains.
-    prompts = TASKS.build("endpoints", law=law, count=8, seed=0)
+    prompts = TASKS.build("endpoints", world=law, count=8, seed=0)
     walks, given = exact_walks(law, prompts)
     row = diagnose(law, flat, SAMPLERS.build("bisection()"), walks, given)
     assert row["kl"] is None and row["nll"] == pytest.approx(6 * log(500))
@@ -364,7 +366,7 @@ def test_without_an_oracle_the_joint_gives_kl_and_without_a_law_the_likelihood()
 def test_the_ledger_adds_up_and_flags_what_few_walks_carry() -> None:
     law = small_law("st_er(nodes=60, p=0.05)", "lazy(stay=0.125)", 16)
     noisy = Noisy(oracle_for(law), 0.02)
-    walks, given = exact_walks(law, TASKS.build("unconditional", law=law, count=64, seed=0))
+    walks, given = exact_walks(law, TASKS.build("unconditional", world=law, count=64, seed=0))
     plans = best_plans(law, walks, given)
     rows = {
         spec: diagnose(law, noisy, SAMPLERS.build(spec), walks, given, plans=plans, orders=2)
@@ -467,7 +469,7 @@ def test_the_worked_example_of_the_documentation() -> None:
         ((0, 1, 2), 0.0, -2 * log(0.9)),
         ((0, 0, 0), 2 * log(2), 0.0),
     ):
-        got = replay(Planned(turns=turns), NineInTen(), walks, streams=Streams(0, 2), law=law)
+        got = replay(Planned(turns=turns), NineInTen(), walks, streams=Streams(0, 2), world=law)
         found = estimate([got], logs.exp())
         assert found.dependence == pytest.approx(dependence, abs=1e-12)
         assert found.denoiser == pytest.approx(error, abs=1e-12)

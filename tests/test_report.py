@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 from maskwalk.bench.labels import KNOWN, SPARE, families, samplers, task_label
 from maskwalk.errors import MaskwalkError
 from maskwalk.report import write_report
-from maskwalk.report.flips import ranking_flips
+from maskwalk.report.arrange import arrange
 from maskwalk.report.page import embedded, page
-from maskwalk.report.study import arrange
-from maskwalk.report.summary import findings, intro, listed
+from maskwalk.report.summary import findings, intro
+from maskwalk.report.swaps import sampler_swaps
+from maskwalk.report.words import listed
+from maskwalk.worlds.metrics import METRICS
 from tests import fake_records
 from tests.fake_records import SOME, small, with_coherence
 
@@ -89,7 +91,7 @@ def test_a_model_for_every_graph_is_one_mode():
 
 def test_modes_split_where_one_cell_has_two():
     first = fake_records.record()
-    study = arrange([first, first | {"seed": 1}, first | {"preset": "as_published"}])
+    study = arrange([first, first | {"seed": 1}, first | {"mode": "as_published"}])
     assert study.modes == [
         "oracle · exact · seed 0",
         "oracle · exact · seed 1",
@@ -101,26 +103,32 @@ def test_modes_split_where_one_cell_has_two():
 def test_the_later_record_of_a_cell_counts():
     first = fake_records.record()
     study = arrange([first, with_coherence(first, 0.5)])
-    assert study.superseded == 1
-    held = study.estimate(0, 0, 0, "coherence")
-    assert held is not None and held.value == 0.5
+    assert study.superseded == 0  # it is the same record, written again
+    made = study.estimate(0, 0, 0, METRICS.describe("coherence"))
+    assert made is not None and made.value == 0.5
+    assert arrange([first, with_coherence(first, 0.5) | {"key": "1"}]).superseded == 1
 
 
 def test_equal_titles_of_different_graphs_are_told_apart():
     first = fake_records.record()
-    study = arrange([first, first | {"graph_seed": 1}])
+    study = arrange([first, first | {"world": first["world"].replace("seed=0", "seed=1")}])
     assert [p.title for p in study.panels] == [
-        "spanning tree · graph seed 0",
-        "spanning tree · graph seed 1",
+        "spanning tree · seed 0",
+        "spanning tree · seed 1",
     ]
+    nameless = [r | {"title": None} for r in (first, *fake_records.coins())]
+    assert {p.title for p in arrange(nameless).panels} == {
+        "st_er(nodes=500, p=0.0)",
+        "coins(length=8, parity='even')",
+    }
 
 
 @pytest.mark.parametrize(
     ("records", "words"),
     [
         ([], "no records"),
-        ([{"schema": 2}], "schema 2"),
-        ([{"schema": 1, "task": "x"}], "lacks sampler"),
+        ([{"schema": 3}], "schema 3"),
+        ([{"schema": 2, "world": "w()", "task": "x"}], "lacks sampler, mode"),
     ],
 )
 def test_unusable_records_get_a_sentence(records: list[dict[str, Any]], words: str):
@@ -133,29 +141,29 @@ def test_unusable_records_get_a_sentence(records: list[dict[str, Any]], words: s
 
 def test_the_summary_names_what_the_records_say():
     study = arrange(fake_records.records(3, 2, 1))
-    said = {f.lead: f.text for f in findings(study, 0, ranking_flips(study, 0))}
-    flawless = said["Never off the graph."]
+    said = {f.lead: f.text for f in findings(study, 0, sampler_swaps(study, 0))}
+    flawless = said["Flawless."]
     assert flawless.startswith(
         "Bisection (5 calls) and guided bisection (6.4 calls and never over 8)"
     )
     assert "22–24 calls" in flawless and "6 panels" in flawless
-    assert said["Cheapest of the best, unconditional and endpoints:"] == (
-        "bisection on all 3 graphs (1.000 at 5 calls)."
+    assert said["Cheapest of the best by coherence, unconditional and endpoints:"] == (
+        "bisection on all 3 worlds (1.000 at 5 calls)."
     )
     assert intro(study).startswith(
-        "27 samplers on 3 graphs and 2 tasks (unconditional and endpoints)"
+        "27 samplers on 3 worlds and 2 tasks (unconditional and endpoints)"
     )
-    assert "82,944 walks of 24 tokens" in intro(study)
+    assert "82,944 sequences of 24 tokens" in intro(study)
 
 
 def test_the_summary_does_not_praise_what_failed_once():
     records = small(modes=1)
     records[3] = with_coherence(records[3], 0.9, 0.013)  # bisection, on the first graph
     study = arrange(records)
-    said = " ".join(f"{f.lead} {f.text}" for f in findings(study, 0, ranking_flips(study, 0)))
-    assert "Never off the graph. Random (22–24 calls) made no invalid step" in said
+    said = " ".join(f"{f.lead} {f.text}" for f in findings(study, 0, sampler_swaps(study, 0)))
+    assert "Flawless. Random (22–24 calls) has coherence 1.000 in all 4 panels." in said
     study = arrange([with_coherence(r, 0.9) for r in records])
-    said = " ".join(f"{f.lead} {f.text}" for f in findings(study, 0, ranking_flips(study, 0)))
+    said = " ".join(f"{f.lead} {f.text}" for f in findings(study, 0, sampler_swaps(study, 0)))
     assert "Nobody is always right" in said and "at least 0.900" in said
 
 
@@ -184,13 +192,15 @@ def test_the_page_is_self_contained_and_stable(tmp_path: Path):
 def test_hostile_titles_stay_text(tmp_path: Path):
     evil = "</script><img src=x onerror=alert(1)>"
     record = fake_records.record() | {"title": evil, "notes": [evil], "experiment": evil}
-    text = page(arrange([record]))
-    assert "<img" not in text
+    own = fake_records.OWN | {"title": evil, "meaning": evil, "heading": evil}
+    record = fake_records.with_own(record, 1.0) | {"described": {"heads": own}}
+    for records in ([record], [record, fake_records.record("degree 7")]):  # one panel, and two
+        assert "<img" not in page(arrange(records))
     assert json.loads(str(embedded([evil]))) == [evil]
 
 
 def test_gaps_in_records_are_not_errors():
-    bare = {k: fake_records.record()[k] for k in ("task", "sampler", "denoiser", "preset")}
+    bare = {k: fake_records.record()[k] for k in ("world", "task", "sampler", "denoiser", "mode")}
     for metrics in (
         {"coherence": None},
         {"coherence": {"value": float("nan"), "se": None, "n": None}},

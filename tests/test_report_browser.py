@@ -9,8 +9,8 @@ import pytest
 from maskwalk.report import write_report
 from tests import fake_records
 from tests.fake_records import SOME, reproduction, small
-from tests.test_report_ledger import NAMES, ledger
-from tests.test_report_rules import crowd
+from tests.test_report_budgets import crowd
+from tests.test_report_losses import NAMES, lost
 
 
 @pytest.fixture
@@ -18,9 +18,9 @@ def open_page(visit: Any, tmp_path: Path) -> Any:
     """Opens the page of some records from disk."""
 
     def opened(
-        records: list[dict[str, Any]], ledger: Sequence[dict[str, Any]] = (), **options: Any
+        records: list[dict[str, Any]], losses: Sequence[dict[str, Any]] = (), **options: Any
     ) -> Any:
-        (path,) = write_report(records, tmp_path, ledger=ledger)
+        (path,) = write_report(records, tmp_path, losses=losses)
         return visit(path, **options)
 
     return opened
@@ -44,7 +44,11 @@ def test_the_page_draws_every_panel_and_the_mode_switch_changes_it(open_page: An
     after = positions(tab)
     assert set(after) == set(before) and after != before
     assert tab.locator("#summary li:visible").all_inner_texts() != sentences
-    assert tab.locator("table:visible caption").first.inner_text().endswith("(network · exact)")
+    assert (
+        tab.locator("table:visible caption")
+        .first.inner_text()
+        .endswith("(network · exact; n = 512)")
+    )
 
 
 def test_samplers_and_families_can_be_toggled(open_page: Any):
@@ -99,7 +103,7 @@ def test_tables_sort_and_traces_show_the_first_invalid_step(open_page: Any):
     records = small(modes=1, tasks=1, graphs=1)
     records[1]["trace"]["valid"] = [t not in (5, 9) for t in range(24)]
     tab = open_page(records)
-    tab.locator("table.sortable").first.get_by_role("button", name="spanning tree").click()
+    tab.locator("table.sortable").first.get_by_role("button", name="coherence").click()
     cells = tab.locator("table.sortable").first.locator("tbody td:nth-child(3)")
     shown = [float(text.split()[0]) for text in cells.all_inner_texts()]
     assert shown == sorted(shown, reverse=True) and shown[0] > shown[-1]
@@ -109,6 +113,17 @@ def test_tables_sort_and_traces_show_the_first_invalid_step(open_page: Any):
     assert tab.locator("#trace .wrong").count() == tab.locator("#trace .late-wrong").count() == 1
     tab.locator(".strip", has_text="bisection").click()
     assert "bisection: 5 rounds" in tab.locator("#trace").inner_text()
+
+
+def test_a_trace_that_nobody_can_check_makes_no_claim(open_page: Any):
+    records = small(modes=1, tasks=1, graphs=1)
+    for record in records:
+        record["trace"]["valid"] = None
+    tab = open_page(records)
+    words = tab.locator("#trace").inner_text()
+    assert "sequence" in words and "possible" not in words
+    assert tab.locator("#trace .wrong").count() == tab.locator("#strips .wrong").count() == 0
+    assert "nobody can check it" in tab.locator(".strip").first.get_attribute("aria-label")
 
 
 def test_themes_paper_and_narrow_screens(open_page: Any):
@@ -136,13 +151,17 @@ def test_thin_records_still_make_a_page(open_page: Any, kind: str):
         "partial": [r for r in small() if r["denoiser"] == "oracle" or r["title"] == "degree 7"],
     }[kind]
     tab = open_page(records)
-    assert tab.locator("#tv").count() == (kind in ("single", "partial"))
+    drawn = tab.locator("[data-metric='tv1']").count()
+    assert drawn == {"single": 1, "partial": 2}.get(kind, 0)
+    assert tab.locator("#figures2").count() == (kind == "partial")  # one panel: one section
     assert tab.locator("#modes").count() == (kind == "partial")
-    if kind in ("conditional", "null"):
-        assert tab.get_by_text("No traces were recorded here.").is_visible()
+    for name in ("traces", "swaps", "series", "budgets", "losses"):
+        links = tab.locator(f"nav [href='#{name}']").count()
+        assert links == tab.locator(f"#{name}").count()
+    assert tab.locator("#traces").count() == (kind in ("single", "partial"))
     if kind == "partial":
         tab.get_by_text("network · exact", exact=True).first.click()
-        assert tab.get_by_text("Not run in this mode.").first.is_visible()
+        assert tab.get_by_text("Not measured in this mode.").first.is_visible()
 
 
 def points(tab: Any, figure: str) -> int:
@@ -154,7 +173,9 @@ def test_lines_against_a_parameter_follow_the_switch_and_the_legend(open_page: A
     bridges, order = "[data-series='0']", "[data-series='2']"
     assert tab.locator("#series .panel").count() == 5
     assert points(tab, bridges) == 3 * len(SOME) and tab.locator(f"{bridges} .error").count() > 0
-    assert tab.locator(order).get_by_text("Not run in this mode.").is_visible()  # no oracle there
+    assert (
+        tab.locator(order).get_by_text("Not measured in this mode.").is_visible()
+    )  # no oracle there
     path = f"{bridges} .series-line"
     before = [tab.locator(path).nth(i).get_attribute("d") for i in range(len(SOME))]
     tab.get_by_text("network · exact", exact=True).first.click()
@@ -186,18 +207,34 @@ def test_the_papers_value_is_beside_ours_and_tells_the_difference(open_page: Any
     assert "paper " in tab.locator("#tip").inner_text()
 
 
+def test_a_third_world_is_drawn_with_its_own_metric(open_page: Any):
+    tab = open_page(fake_records.coins())
+    assert [f.get_attribute("data-metric") for f in tab.locator("#figures .panel").all()] == [
+        "coherence",
+        "heads",
+    ]
+    assert points(tab, "[data-metric='heads']") == len(SOME)
+    tab.locator("[data-metric='heads'] .point").first.focus()
+    words = tab.locator("#tip").inner_text()
+    assert "heads shown " in words and " ± 0.10" in words  # its own title and digits
+    assert words.endswith("n = 256; ± half of a 95 % interval")
+    assert tab.locator("#budgets tbody tr").count() == 1
+    tab.set_viewport_size({"width": 390, "height": 800})
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 390
+
+
 @pytest.mark.parametrize("records", [[], small(modes=1)], ids=["alone", "with records"])
-def test_the_ledger_draws_bars_and_a_round_tells_its_positions(open_page: Any, records: Any):
-    rows = ledger()
-    tab = open_page(records, ledger=rows)
-    bars = tab.locator("[data-view='bars'] .ledger-row")
+def test_losses_draw_bars_and_a_round_tells_its_positions(open_page: Any, records: Any):
+    rows = lost()
+    tab = open_page(records, losses=rows)
+    bars = tab.locator("[data-view='bars'] .loss-row")
     assert bars.count() == len(NAMES)
     for row in bars.all():
         assert row.locator(".dependence").count() == row.locator(".denoiser").count() == 1
     # Least loss first, and the widths of the two parts add up in proportion to the nats.
     losses = sorted(rows, key=lambda r: r["kl"])
     shown = tab.evaluate(
-        """() => [...document.querySelectorAll("[data-view='bars'] .ledger-row")].map(
+        """() => [...document.querySelectorAll("[data-view='bars'] .loss-row")].map(
         (row) => ["dependence", "denoiser"].map(
         (part) => +row.querySelector("." + part).getAttribute("width")))"""
     )
@@ -216,9 +253,9 @@ def test_the_ledger_draws_bars_and_a_round_tells_its_positions(open_page: Any, r
     cost = sum(row["example"][part][i] for part in ("dependence", "denoiser") for i in together)
     words = tip.inner_text()
     assert words.startswith("random ×2, round 2")
-    assert f"example walk: positions {together[0]}, {together[1]} together, cost" in words
+    assert f"example: positions {together[0]}, {together[1]} together, cost" in words
     assert float(words.split("together, cost ")[1].split()[0]) == pytest.approx(cost, abs=6e-3)
-    assert "dependence" in words and "% of walks" in words
+    assert "dependence" in words and "% of sequences" in words
     tab.locator("[data-view='curves'] .point path").first.hover(force=True)
     assert ", round " in tip.inner_text()
     bars.first.focus()
@@ -226,9 +263,9 @@ def test_the_ledger_draws_bars_and_a_round_tells_its_positions(open_page: Any, r
     assert "KL" in tip.inner_text()
     name = tab.locator("button[data-family]", has_text="entropy")
     name.click()
-    assert tab.locator("[data-view='bars'] .ledger-row").count() == len(NAMES) - 1
-    tab.locator("#ledger summary").click()
-    assert tab.locator("#ledger table tbody tr").count() == len(NAMES)
+    assert tab.locator("[data-view='bars'] .loss-row").count() == len(NAMES) - 1
+    tab.locator("#losses summary").click()
+    assert tab.locator("#losses table tbody tr").count() == len(NAMES)
     tab.set_viewport_size({"width": 400, "height": 800})
     assert tab.evaluate("document.documentElement.scrollWidth") <= 400
 

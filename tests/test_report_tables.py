@@ -1,4 +1,4 @@
-"""The report's tables, ranking flips and figure layout."""
+"""The report's tables, swaps and figure layout."""
 
 import csv
 import io
@@ -12,10 +12,14 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from maskwalk.report import terminal_table
-from maskwalk.report.flips import ranking_flips
-from maskwalk.report.layout import dodge, pareto_front, place_labels
-from maskwalk.report.study import Estimate, arrange, spread
-from maskwalk.report.tables import long_csv, tables, to_csv, to_latex, to_markdown
+from maskwalk.report.arrange import arrange
+from maskwalk.report.estimates import estimate, read_estimate
+from maskwalk.report.formats import long_csv, to_csv, to_latex, to_markdown
+from maskwalk.report.layout import dodge, place_labels
+from maskwalk.report.swaps import sampler_swaps
+from maskwalk.report.tables import tables
+from maskwalk.stats import pareto_front, share_se
+from maskwalk.worlds.metrics import METRICS
 from tests import fake_records
 from tests.fake_records import SOME, small, with_coherence
 
@@ -26,41 +30,44 @@ def test_marks_follow_the_digits_shown():
     base = [fake_records.record(sampler=s, cell=i) for i, s in enumerate(SOME)]
     values = [0.9501, 0.9499, 0.7, None]
     study = arrange([with_coherence(r, v) for r, v in zip(base, values)])
-    table = next(t for t in tables(study) if t.metric == "coherence")
+    (table,) = tables(study)
+    assert [column.metric.key for column in table.columns] == ["coherence", "tv1"]
     assert [(row.label, row.cells[0].mark) for row in table.rows] == [
         ("random", "best"),
         ("random ×2", "best"),
         ("random exp", "second"),
+        ("bisection", ""),
     ]
-    low = next(t for t in tables(study) if t.metric == "tv1")
-    best = [row for row in low.rows if row.cells[0].mark == "best"]
-    assert min(c.value for row in low.rows for c in row.cells) == best[0].cells[0].value
-    assert low.floor is not None and low.floor[0].value == pytest.approx(0.105)
+    best = [row for row in table.rows if row.cells[1].mark == "best"]
+    assert min(row.cells[1].value for row in table.rows) == best[0].cells[1].value
+    assert table.floor is not None and table.floor[1].value == pytest.approx(0.105)
+    assert table.floor[0].value is None  # of coherence there is none
 
 
 def test_conditional_tasks_have_no_tv_table():
-    tasks = {(t.metric, t.task) for t in tables(arrange(small()))}
+    tasks = {(t.metric.key, t.about) for t in tables(arrange(small()))}
     assert ("tv1", "unconditional") in tasks and ("tv1", "endpoints") not in tasks
 
 
 def test_tables_as_text_hold_the_same_numbers():
     study = arrange(small(modes=1))
     table = tables(study)[0]
-    sheet = list(csv.reader(io.StringIO(to_csv(table))))
+    sheet = list(csv.reader(io.StringIO(to_csv(table, study))))
     assert [row[0] for row in sheet[1:]] == [row.label for row in table.rows]
     for line, row in zip(sheet[1:], table.rows):
         assert [float(x) for x in line[2::2]] == [c.value for c in row.cells]
-    lines = to_markdown(table).splitlines()[2:]
+    lines = to_markdown(table, study).splitlines()[2:]
     assert {line.count("|") for line in lines} == {len(table.columns) + 3}
-    assert "**1.000 ± 0.000**" in lines[-1]
-    latex = to_latex(table)
+    assert "**1.000 ± 0.005**" in lines[-1]
+    latex = to_latex(table, study)
     assert latex.count("&") == (len(table.rows) + 1) * (len(table.columns) + 1)
-    assert r"\textbf{1.000 $\pm$ 0.000}" in latex and "×" not in latex
+    assert r"\textbf{1.000 $\pm$ 0.005}" in latex and "×" not in latex
 
 
 def test_latex_escapes_titles():
     record = fake_records.record() | {"title": r"50% & a_b {\x}"}
-    assert r"50\% \& a\_b \{\textbackslash{}x\}" in to_latex(tables(arrange([record]))[0])
+    study = arrange([record, fake_records.record("degree 7")])
+    assert r"50\% \& a\_b \{\textbackslash{}x\}" in to_latex(tables(study)[0], study)
 
 
 def test_the_long_table_has_a_line_a_record():
@@ -81,23 +88,31 @@ def test_the_terminal_table_fits_80_columns(graphs: int, modes: int):
     console.print(terminal_table(records))
     text = console.export_text()
     assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
-    assert text.count("guided bisection") == 2 * modes  # one table a task and mode
+    # One table a task and mode for coherence, and one where there is a transition TV.
+    assert text.count("guided bisection") == 3 * modes
     assert "…" not in text and all(word in text for word in ("spanning", "bisection", "exp"))
     assert ("±.0" in text) == (graphs <= 3)  # errors where they fit
+    assert ("± half of a 95 % interval" in text) == (graphs <= 3)
+    assert graphs <= 3 or "half of a 95 % interval is at most 0.0" in text
     assert text.count("1.000") >= 2 * graphs
 
 
 def test_the_terminal_table_splits_what_cannot_fit():
     one = fake_records.record()
-    records = [one | {"title": f"graph number {i}", "graph_seed": i, "cell": i} for i in range(14)]
+    one["metrics"] = {key: one["metrics"][key] for key in ("coherence", "calls")}
+    worlds = [one["world"].replace("seed=0", f"seed={i}") for i in range(30)]
+    records = [
+        one | {"title": f"graph number {i}", "world": world, "cell": i}
+        for i, world in enumerate(worlds)
+    ]
     console = Console(width=80, record=True, file=io.StringIO())
     console.print(terminal_table(records))
     text = console.export_text()
     assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
-    assert text.count("1.000") == 14
+    assert text.count("1.000") == 30 and "AD = graph number 29" in " ".join(text.split())
 
 
-# ------------------------------------------------------------------------------- flips
+# ------------------------------------------------------------------------------- swaps
 
 
 def planted(gap: float, se: float = 0.01) -> list[dict[str, Any]]:
@@ -110,22 +125,23 @@ def planted(gap: float, se: float = 0.01) -> list[dict[str, Any]]:
     ]
 
 
-def test_a_planted_flip_is_found_and_noise_is_not():
+def test_a_planted_swap_is_found_and_noise_is_not():
     study = arrange(planted(0.2))
-    found = ranking_flips(study, 0)
+    found = sampler_swaps(study, 0)
     assert found.comparisons == 3
-    (flip,) = found.found
-    assert {study.samplers[s].label for s in (flip.first, flip.second)} == {"random", "random ×2"}
-    assert study.panels[flip.here].title == "spanning tree"
-    assert flip.values == pytest.approx((0.7, 0.5, 0.5, 0.7)) and flip.swing == pytest.approx(0.2)
-    assert flip.p == pytest.approx(3 * math.erfc(0.2 / math.hypot(0.01, 0.01) / math.sqrt(2)))
+    (swap,) = found.pairs
+    assert {swap.first, swap.second} == {"random(block=1)", "random(block=2)"}
+    assert study.panels[swap.here].title == "spanning tree"
+    assert [p.value for p in swap.points] == pytest.approx([0.7, 0.5, 0.5, 0.7])
+    assert swap.swing == pytest.approx(0.2)
+    assert swap.p == pytest.approx(3 * math.erfc(0.2 / math.hypot(0.01, 0.01) / math.sqrt(2)))
     # 3.0 standard errors: p = .0027 alone, .0081 of three; 2.2: .028 alone, not of three.
-    assert len(ranking_flips(arrange(planted(0.0425)), 0).found) == 1
-    assert not ranking_flips(arrange(planted(0.0311)), 0).found
+    assert len(sampler_swaps(arrange(planted(0.0425)), 0).pairs) == 1
+    assert not sampler_swaps(arrange(planted(0.0311)), 0).pairs
 
 
-def test_equal_samplers_do_not_flip():
-    """Holm at 5 %: a flip in one of 20 reports of pure noise has a chance of 1 - .95^20 < .65; the
+def test_equal_samplers_do_not_swap():
+    """Holm at 5 %: a swap in one of 20 reports of pure noise has a chance of 1 - .95^20 < .65; the
     intersection makes it far smaller, and the seed is fixed."""
     rng = np.random.default_rng(0)
     for _ in range(20):
@@ -138,13 +154,30 @@ def test_equal_samplers_do_not_flip():
             for title in list(fake_records.GRAPHS)[:4]
             for s in fake_records.SAMPLERS[:12]
         ]
-        assert not ranking_flips(arrange(records), 0).found
+        assert not sampler_swaps(arrange(records), 0).pairs
 
 
 def test_a_perfect_score_is_not_certain():
-    assert spread(Estimate(1.0, 0.0, 512, {})) == pytest.approx(math.sqrt(514 * 2 / 516**3))
-    assert spread(Estimate(1.0, 0.0, 512, {}), per_prompt=32) > spread(Estimate(1.0, 0.0, 512, {}))
-    assert spread(Estimate(0.5, 0.1, 512, {})) == 0.1
+    metric = METRICS.describe("coherence")
+
+    def se(value: float, se: float | None, per_prompt: float = 1) -> float | None:
+        made = read_estimate({"value": value, "se": se, "n": 512}, metric, per_prompt)
+        return None if made is None else made.se
+
+    assert se(1.0, 0.0) == pytest.approx(math.sqrt(514 * 2 / 516**3)) == share_se(1.0, 512)
+    assert se(1.0, 0.0, per_prompt=32) == share_se(1.0, 16)
+    assert se(0.5, 0.1) == 0.1 and se(0.5, None) is None
+    record = with_coherence(fake_records.record(), 1.0, 0.0)
+    record["metrics"]["coherence"]["n"] = 128
+    made = estimate(record, metric)
+    assert made is not None and made.half is not None
+    assert f"{made.value:.3f} ± {made.half:.3f}" == "1.000 ± 0.021"
+    spread = estimate(record | {"per_prompt": 8}, metric)
+    assert spread is not None and spread.half is not None
+    assert spread.half == pytest.approx(1.96 * share_se(1.0, 16), abs=1e-4)
+    assert spread.half > 5 * made.half
+    (table,) = tables(arrange([record, record | {"sampler": "random(block=1)"}]))
+    assert [row.cells[0].text for row in table.rows] == ["1.000 ± 0.021"] * 2
 
 
 # ------------------------------------------------------------------------------- layout

@@ -4,17 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from maskwalk.bench.records import read_records
-from maskwalk.bench.text_experiment import HELD_OUT, Setting, TextExperiment
-from maskwalk.bench.text_records import text_records
-from maskwalk.paper.claims import ledger, markdown
+from maskwalk.bench.records import HELD_OUT, latest, load_records
+from maskwalk.bench.text import Setting, TextExperiment
+from maskwalk.paper.claims import markdown, verdicts
 from maskwalk.paper.compare import compare
 
 ROOT = Path(__file__).parent.parent
 
 
 def test_the_reproduction_meets_its_goals() -> None:
-    found = compare(read_records(ROOT / "results" / "paper"))
+    found = compare(load_records(ROOT / "results" / "paper"))
     assert found["cells_above"] == 152 and found["modes"]["as_published"]["cells"] == 384
     assert found["mode"] == "as_published"
     assert found["rmse"] <= 0.05 and found["rmse_above"] <= 0.06
@@ -29,8 +28,8 @@ def test_the_reproduction_meets_its_goals() -> None:
 
 def test_the_document_is_what_the_commands_print() -> None:
     page = (ROOT / "docs" / "reproduction.md").read_text("utf-8")
-    records = read_records(ROOT / "results" / "paper")
-    assert markdown(ledger(records)) in page
+    records = load_records(ROOT / "results" / "paper")
+    assert markdown(verdicts(records)) in page
     for column in compare(records)["modes"]["as_published"]["columns"]:
         numbers = [column[k] for k in ("rmse", "rmse_above", "rank_above", "ceiling_above")]
         shown = " | ".join(f"{x:.3f}".replace("0.", ".", 1) for x in numbers)
@@ -39,14 +38,14 @@ def test_the_document_is_what_the_commands_print() -> None:
 
 @pytest.mark.parametrize(("name", "cells"), [("suspects", 360), ("prompts", 216), ("atlas", 3510)])
 def test_the_other_runs_are_whole(name: str, cells: int) -> None:
-    assert len({r["key"] for r in read_records(ROOT / "results" / name)}) == cells
+    assert len({r["key"] for r in load_records(ROOT / "results" / name)}) == cells
 
 
 def test_the_language_run_is_whole_and_every_number_says_how_many_texts() -> None:
     file = ROOT / "experiments" / "paper" / "figure_language.toml"
     experiment = TextExperiment.load(file, models=Path("models"))
-    records = text_records(ROOT / "results" / "language")
-    assert {Setting(r["sampler"], r["preset"]) for r in records} == set(experiment.settings)
+    records = latest(load_records(ROOT / "results" / "language"))
+    assert {Setting(r["sampler"], r["mode"]) for r in records} == set(experiment.settings)
     fixed = ("bisection(", "dus(", "left_to_right(")  # no dice
     hurried = {"threshold(tau=0.1)", "threshold(tau=0.3)", "confidence(block=1)", "margin(block=1)"}
     for record in records:
@@ -71,7 +70,7 @@ def test_the_language_run_is_whole_and_every_number_says_how_many_texts() -> Non
 def test_what_the_document_says_of_the_language_run() -> None:
     """Its tables are those the records give."""
     page = (ROOT / "docs" / "language.md").read_text("utf-8")
-    records = text_records(ROOT / "results" / "language")
+    records = latest(load_records(ROOT / "results" / "language"))
     said = 0
     for record in records:
         own = record["metrics"]["own_bpb"]

@@ -29,7 +29,11 @@ def test_scores_and_draws_do_not_depend_on_the_slices(
 
     def everything() -> list[Tensor]:
         drawn = [draw(log_probs, streams, 2, places, places) for draw in draws]
-        return [*(f(log_probs) for f in SCORES.values()), inverse_cdf(log_probs, u), *drawn]
+        return [
+            *(f(log_probs) for f in map(SCORES.__getitem__, SCORES)),
+            inverse_cdf(log_probs, u),
+            *drawn,
+        ]
 
     assert len(list(slices.slices(log_probs))) == 1
     whole = everything()

@@ -1,8 +1,12 @@
+from pathlib import Path
+
 import pytest
 
 from maskwalk.errors import MaskwalkError
 from maskwalk.samplers import SAMPLERS
-from maskwalk.specs import Registry, Spec, parse
+from maskwalk.specs import Registry, Spec, load_installed_plugins, load_plugin, parse
+from maskwalk.worlds.tasks import TASKS
+from maskwalk.worlds.walks.graphs import GRAPHS
 
 TABLE: Registry[tuple] = Registry("thing", context=("seed",))
 
@@ -85,3 +89,83 @@ def test_canonical_writes_every_parameter_and_is_stable() -> None:
 def test_bad_parameters_are_refused_at_construction(spec: str) -> None:
     with pytest.raises(MaskwalkError):
         SAMPLERS.build(spec)
+
+
+# ---- who owns a name, and where members come from
+
+
+def test_a_table_refuses_a_second_owner_of_a_name(tmp_path: Path) -> None:
+    table: Registry[int] = Registry("thing")
+
+    @table.register("one")
+    def first() -> int:
+        return 1
+
+    with pytest.raises(
+        MaskwalkError, match=r"There is a thing 'one' already, from tests\.test_specs"
+    ):
+
+        @table.register("one")
+        def second() -> int:
+            return 2
+
+    assert table.build("one") == 1
+    with pytest.raises(MaskwalkError, match="There is a sampler 'random' already"):
+        SAMPLERS.register("random")(lambda: None)
+
+
+def test_a_file_may_be_loaded_again_and_another_may_not_take_its_names(tmp_path: Path) -> None:
+    code = "from maskwalk import GRAPHS\n@GRAPHS.register('mine')\ndef mine(seed): return 1\n"
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    for folder in ("a", "b"):
+        (tmp_path / folder / "mine.py").write_text(code)
+    try:
+        load_plugin(str(tmp_path / "a" / "mine.py"))
+        load_plugin(str(tmp_path / "a" / "mine.py"))  # edited, say
+        with pytest.raises(MaskwalkError, match="There is a graph 'mine' already"):
+            load_plugin(str(tmp_path / "b" / "mine.py"))
+    finally:
+        GRAPHS._members.pop("mine", None)
+
+
+def test_installed_packages_register_through_an_entry_point(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A distribution on the path, as pip would leave it."""
+    (tmp_path / "walks_plus.py").write_text(
+        "from maskwalk import TASKS\n@TASKS.register('middle')\n"
+        "def middle(world, count, seed): 'The middle token revealed.'\n"
+    )
+    info = tmp_path / "walks_plus-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: walks-plus\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[maskwalk.plugins]\nplus = walks_plus\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    load_installed_plugins.cache_clear()
+    try:
+        assert load_installed_plugins() == ("plus",)
+        assert TASKS.summary("middle") == "The middle token revealed."
+        (info / "entry_points.txt").write_text("[maskwalk.plugins]\nplus = walks_minus\n")
+        load_installed_plugins.cache_clear()
+        with pytest.raises(MaskwalkError, match=r"The plug-in plus \(walks_minus\) failed: Module"):
+            load_installed_plugins()
+    finally:
+        TASKS._members.pop("middle", None)
+        load_installed_plugins.cache_clear()
+
+
+def test_parts_of_a_spec_are_made_canonical_by_their_own_table() -> None:
+    colours: Registry[str] = Registry("colour")
+    colours.register("red")(lambda depth=1: f"red{depth}")
+    shapes: Registry[str] = Registry("shape")
+
+    @shapes.register("box", parts={"colour": colours})
+    def box(colour: str = "red", size: int = 2) -> str:
+        return f"{colours.build(colour)}/{size}"
+
+    assert shapes.canonical("box()") == "box(colour=red(depth=1), size=2)"
+    assert shapes.canonical("box(red(depth=3))") == "box(colour=red(depth=3), size=2)"
+    assert shapes.build("box(colour=red(3), size=4)") == "red3/4"
+    with pytest.raises(MaskwalkError, match="Unknown colour 'rad'"):
+        shapes.canonical("box(rad())")

@@ -5,10 +5,10 @@ import torch
 from scipy.stats import chisquare
 
 from maskwalk.errors import MaskwalkError
+from maskwalk.worlds.tasks import HELD_OUT, TASKS, Prompts
 from maskwalk.worlds.walks import tasks
 from maskwalk.worlds.walks.graphs import GRAPHS
 from maskwalk.worlds.walks.laws import WALKS, WalkLaw
-from maskwalk.worlds.walks.tasks import HELD_OUT, TASKS, Prompts
 
 FALSE_ALARM = 1e-6  # of each chi-square test; seeds are fixed, so a pass stays a pass
 
@@ -18,7 +18,7 @@ def law_of(graph: str, walk: str = "lazy(stay=0.125)", length: int = 12, seed: i
 
 
 def prompts(task: str, law: WalkLaw, count: int = 50, seed: int = 0) -> Prompts:
-    return TASKS.build(task, law=law, count=count, seed=seed)
+    return TASKS.build(task, world=law, count=count, seed=seed)
 
 
 TREE = law_of("st_er(nodes=20, p=0)")
@@ -41,7 +41,7 @@ def test_endpoints_are_those_of_held_out_walks():
     found = prompts("endpoints()", TREE, 30, seed=4)
     walks = TREE.sample(30, 4, first=HELD_OUT)
     assert_only_ends(TREE, found)
-    assert torch.equal(found.walks, walks)
+    assert torch.equal(found.answers, walks)
     assert torch.equal(found.tokens[:, [0, -1]], walks[:, [0, -1]])
     training = {tuple(walk) for walk in TREE.sample(2000, 4).tolist()}
     assert not training & {tuple(walk) for walk in walks.tolist()}
@@ -59,7 +59,7 @@ def test_a_given_pair():
     found = prompts("endpoints(start=3, end=7)", TREE, 4)
     assert_only_ends(TREE, found)
     assert found.tokens[:, 0].tolist() == [3] * 4 and found.tokens[:, -1].tolist() == [7] * 4
-    assert found.walks is None
+    assert found.answers is None
 
 
 @pytest.mark.parametrize(
@@ -112,25 +112,25 @@ def test_two_communities_are_crossed(walk):
     assert_only_ends(law, found)
     ends = law.graph.community[found.tokens[:, [0, -1]].numpy()]
     assert (ends[:, 0] != ends[:, 1]).all() and set(ends[:, 0]) == {0, 1}
-    assert law.valid(found.walks).all()
+    assert law.valid(found.answers).all()
     # They are the crossing ones of the held-out walks, none passed over.
     walks = law.sample(3000, 2, first=HELD_OUT)
     label = torch.from_numpy(law.graph.community)
     crossing = walks[label[walks[:, 0]] != label[walks[:, -1]]]
-    assert torch.equal(found.walks, crossing[:64])
-    assert found.separation.tolist() == [1] * 64
+    assert torch.equal(found.answers, crossing[:64])
+    assert found.labels["separation"].tolist() == [1] * 64
 
 
 def test_bridged_prompts_are_the_construction():
     law = law_of("two_communities(nodes=15, p=0.1, bridges=3)")
     found = prompts("bottleneck(ends='built')", law, 600, seed=4)
     assert_only_ends(law, found)
-    assert law.valid(found.walks).all()
-    community = torch.from_numpy(law.graph.community)[found.walks]
+    assert law.valid(found.answers).all()
+    community = torch.from_numpy(law.graph.community)[found.answers]
     left = (law.length - 2 + 1) // 2  # the odd token on the left, then the bridge
     assert (community[:, : left + 1] == community[:, :1]).all()
     assert (community[:, left + 1 :] == 1 - community[:, :1]).all()
-    crossed = found.walks[:, left] * 30 + found.walks[:, left + 1]
+    crossed = found.answers[:, left] * 30 + found.answers[:, left + 1]
     kinds, seen = crossed.unique(return_counts=True)
     assert len(kinds) == 6 and chisquare(seen).pvalue > FALSE_ALARM  # three bridges, both ways
 
@@ -138,7 +138,7 @@ def test_bridged_prompts_are_the_construction():
 def test_pairs_are_uniform_among_those_a_walk_joins():
     law = law_of("two_communities(nodes=4, p=0.1, bridges=1)", length=4)
     found = prompts("bottleneck(ends='pairs')", law, 4000, seed=4)
-    assert found.walks is None
+    assert found.answers is None
     joined = {
         (a, b)
         for a in range(8)
@@ -162,9 +162,9 @@ def test_chain_prompts_are_the_construction():
     law, graph = CHAIN, CHAIN.graph
     found = prompts("bottleneck", law, 300, seed=1)
     assert_only_ends(law, found)
-    assert torch.equal(found.walks[:, [0, -1]], found.tokens[:, [0, -1]])
-    assert law.valid(found.walks).all()
-    for walk, h in zip(found.walks.tolist(), found.separation.tolist()):
+    assert torch.equal(found.answers[:, [0, -1]], found.tokens[:, [0, -1]])
+    assert law.valid(found.answers).all()
+    for walk, h in zip(found.answers.tolist(), found.labels["separation"].tolist()):
         spare = 12 - (h + 1)
         left, right = spare - spare // 2, spare // 2  # the odd token on the left
         j = graph.community[walk[0]]
@@ -176,10 +176,10 @@ def test_chain_prompts_are_the_construction():
 
 def test_chain_separations_and_places_are_uniform():
     found = prompts("bottleneck", CHAIN, 3000)
-    seen = torch.bincount(found.separation, minlength=6)[1:]
+    seen = torch.bincount(found.labels["separation"], minlength=6)[1:]
     assert chisquare(seen).pvalue > FALSE_ALARM
     two = prompts("bottleneck(separation=2)", CHAIN, 2000)
-    assert two.separation.tolist() == [2] * 2000
+    assert two.labels["separation"].tolist() == [2] * 2000
     places = torch.from_numpy(CHAIN.graph.community)[two.tokens[:, 0]]
     seen = torch.bincount(places, minlength=4)  # j = 0..3 of six communities
     assert len(seen) == 4 and chisquare(seen).pvalue > FALSE_ALARM
@@ -192,13 +192,13 @@ def test_chain_sides_walk_lazily_inside_the_community(stay):
     graph, root = law.graph, law.graph.roots[0]
     found = prompts("bottleneck(separation=2)", law, 4000)
     left = (8 - 3) - (8 - 3) // 2
-    assert (found.walks[:, left] == root).all()
+    assert (found.answers[:, left] == root).all()
     near = [
         v for u, v in zip(graph.sources, graph.targets) if u == root and graph.community[v] == 0
     ]
     s = 1 / (len(near) + 1) if stay is None else stay
     law_next = [s if v == root else (1 - s) / len(near) for v in [root, *near]]
-    seen = torch.bincount(found.walks[:, left - 1], minlength=graph.nodes)[[root, *near]]
+    seen = torch.bincount(found.answers[:, left - 1], minlength=graph.nodes)[[root, *near]]
     assert seen.sum() == 4000
     assert chisquare(seen, [4000 * q for q in law_next]).pvalue > FALSE_ALARM
 
@@ -206,10 +206,14 @@ def test_chain_sides_walk_lazily_inside_the_community(stay):
 def test_chain_of_exactly_the_crossing():
     law = law_of("community_chain(communities=6, nodes=8, p=0.2)", length=4)
     found = prompts("bottleneck", law, 200)
-    assert sorted(set(found.separation.tolist())) == [1, 2, 3]  # what fits into four tokens
+    assert sorted(set(found.labels["separation"].tolist())) == [
+        1,
+        2,
+        3,
+    ]  # what fits into four tokens
     full = prompts("bottleneck(separation=3)", law, 5)
     roots = law.graph.roots
-    assert all(tuple(w) in {roots[j : j + 4] for j in range(3)} for w in full.walks.tolist())
+    assert all(tuple(w) in {roots[j : j + 4] for j in range(3)} for w in full.answers.tolist())
     with pytest.raises(MaskwalkError, match="separation must be a whole number from 1 to 3"):
         prompts("bottleneck(separation=4)", law, 5)
 

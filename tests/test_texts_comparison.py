@@ -10,11 +10,14 @@ from hypothesis import strategies as st
 
 from maskwalk.errors import MaskwalkError
 from maskwalk.report.comparison import agreements, differences, find, predictions, truncations
+from maskwalk.stats import NORMAL
 from tests import fake_texts
 
+TOP_P = "draw(top_p=0.9)"
 
-def record(sampler: str, preset: str = "exact", **metrics: Any) -> dict[str, Any]:
-    return {"sampler": sampler, "preset": preset, "metrics": metrics}
+
+def record(sampler: str, mode: str = "exact", **metrics: Any) -> dict[str, Any]:
+    return {"sampler": sampler, "mode": mode, "metrics": metrics}
 
 
 def number(value: float, se: float | None = 0.1, **more: Any) -> dict[str, Any]:
@@ -26,7 +29,7 @@ def test_errors_of_independent_texts_add_in_squares() -> None:
     other = record("b", mauve=number(0.6, 0.04), entropy=number(4.5, 0.1), rep1=number(0.3))
     first, second = differences(one, other)
     assert (first.metric, second.metric) == ("mauve", "entropy")  # rep1 is not in both
-    assert first.value == pytest.approx(-0.1) and first.half == pytest.approx(1.96 * 0.05)
+    assert first.value == pytest.approx(-0.1) and first.half == pytest.approx(NORMAL * 0.05)
     assert first.clear and not first.paired
     assert second.half is None and not second.clear
 
@@ -51,7 +54,7 @@ def test_replayed_passages_are_compared_one_by_one(seed: int, shift: float) -> N
     (found,) = differences(rows[1], rows[0])
     assert found.paired and found.clear
     assert found.value == pytest.approx((values[1] - values[0]).mean() * bits)
-    expected = 1.96 * (values[1] - values[0]).std(ddof=1) * bits / 40**0.5
+    expected = NORMAL * (values[1] - values[0]).std(ddof=1) * bits / 40**0.5
     assert found.half == pytest.approx(expected, rel=1e-6)
     other = copy.deepcopy(rows[0])
     other["metrics"]["replay_bpb"]["bytes"][0] = 999  # not the same passages
@@ -71,7 +74,7 @@ def test_replayed_passages_are_compared_one_by_one(seed: int, shift: float) -> N
 def test_a_bound_can_lead_and_cannot_be_beaten(
     bounds: tuple[bool | None, ...], named: str, clear: bool
 ) -> None:
-    """The replay of a policy that throws dice is an upper bound."""
+    """The replay of a policy that is stochastic is an upper bound."""
     rows = [record(n, replay_bpb=number(v, 0.001)) for n, v in (("a", 1.0), ("b", 2.0))]
     for row, bound in zip(rows, bounds):
         if bound is not None:
@@ -83,10 +86,12 @@ def test_a_bound_can_lead_and_cannot_be_beaten(
 def test_ranks_are_compared_among_the_policies_of_one_draw() -> None:
     rows = [record(f"p{i}", own_bpb=number(i), mauve=number(-(i**3))) for i in range(6)]
     rows += [record("held_out", own_bpb=number(99), mauve=number(99))]
-    rows += [record(f"p{i}", "top_p=0.9", own_bpb=number(i), mauve=number(i)) for i in range(3)]
+    rows += [
+        record(f"p{i}", "draw(top_p=0.9)", own_bpb=number(i), mauve=number(i)) for i in range(3)
+    ]
     rows += [record("left_to_right()", own_bpb=number(50), mauve=number(50))]
     (found,) = predictions(rows)  # three settings are too few; held-out text and AR no policies
-    assert (found.preset, found.one, found.other) == ("exact", "own_bpb", "mauve")
+    assert (found.mode, found.one, found.other) == ("exact", "own_bpb", "mauve")
     assert found.rho == pytest.approx(-1.0) and found.n == 6
     assert found.p == pytest.approx(2 / 720)  # of all orders, this one and its reverse
     level = [record(f"p{i}", own_bpb=number(i), mauve=number(1)) for i in range(6)]
@@ -111,8 +116,8 @@ def test_truncation_is_the_second_draw_minus_the_first() -> None:
         record("held_out", entropy=number(5)),
         record("p", entropy=number(5.0)),
         record("q", entropy=number(5.0)),
-        record("held_out", "top_p=0.9", entropy=number(5)),
-        record("p", "top_p=0.9", entropy=number(4.0)),
+        record("held_out", "draw(top_p=0.9)", entropy=number(5)),
+        record("p", "draw(top_p=0.9)", entropy=number(4.0)),
     ]
     (only,) = truncations(rows).items()
     assert only[0] == "p" and only[1][0].value == -1.0
@@ -122,8 +127,10 @@ def test_truncation_is_the_second_draw_minus_the_first() -> None:
 
 def test_agreement_is_the_rank_correlation_between_the_draws() -> None:
     rows = [record(f"p{i}", entropy=number(i), rep1=number(i)) for i in range(5)]
-    rows += [record(f"p{i}", "top_p=0.9", entropy=number(-i), rep1=number(i**2)) for i in range(5)]
-    rows += [record("held_out", p, entropy=number(9)) for p in ("exact", "top_p=0.9")]
+    rows += [
+        record(f"p{i}", "draw(top_p=0.9)", entropy=number(-i), rep1=number(i**2)) for i in range(5)
+    ]
+    rows += [record("held_out", p, entropy=number(9)) for p in ("exact", "draw(top_p=0.9)")]
     assert agreements(rows) == {"entropy": pytest.approx(-1.0), "rep1": pytest.approx(1.0)}
     assert agreements(rows[:4] + rows[5:9]) == {}  # four policies are too few
 

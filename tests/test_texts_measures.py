@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maskwalk.errors import MaskwalkError
+from maskwalk.stats import plain_mean
 from maskwalk.worlds.text.mauve import _area, mauve
 from maskwalk.worlds.text.metrics import (
     bits_per_byte,
-    estimate,
     perplexity,
     repetition,
     token_entropy,
@@ -68,7 +68,7 @@ def test_measures_refuse_what_they_cannot_measure() -> None:
     with pytest.raises(MaskwalkError, match="length of texts"):
         token_entropy(torch.zeros((2, 0), dtype=torch.int64))
     with pytest.raises(MaskwalkError, match="nothing to measure"):
-        estimate(torch.zeros(0))
+        bits_per_byte(torch.zeros(0), torch.zeros(0, dtype=torch.int64))
     with pytest.raises(MaskwalkError, match="nothing to measure"):
         perplexity(torch.zeros(2), torch.zeros(2, dtype=torch.int64))
 
@@ -76,8 +76,8 @@ def test_measures_refuse_what_they_cannot_measure() -> None:
 def test_estimate_is_the_mean_with_the_usual_standard_error() -> None:
     values = torch.tensor([1.0, 2.0, 4.0, 9.0])
     expected = float(values.double().std() / 2)
-    assert estimate(values) == {"value": 4.0, "se": pytest.approx(expected), "n": 4}
-    assert estimate(torch.tensor([3])) == {"value": 3.0, "se": None, "n": 1}
+    assert plain_mean(values).as_dict() == {"value": 4.0, "se": pytest.approx(expected), "n": 4}
+    assert plain_mean(torch.tensor([3])).as_dict() == {"value": 3.0, "se": None, "n": 1}
 
 
 positive = st.lists(st.tuples(st.floats(0.1, 500), st.integers(1, 400)), min_size=2, max_size=20)
@@ -89,12 +89,12 @@ def test_perplexity_and_bits_are_ratios_of_totals(pairs: list[tuple[float, int]]
     sizes = torch.tensor([b for _, b in pairs])
     ratio = float(nats.sum() / sizes.sum())
     bits = bits_per_byte(nats, sizes)
-    assert bits["value"] == pytest.approx(ratio / log(2))
-    assert bits["n"] == len(pairs)
+    assert bits.value == pytest.approx(ratio / log(2))
+    assert bits.n == len(pairs)
     if ratio < 300:
         found = perplexity(nats, sizes)
-        assert found["value"] == pytest.approx(exp(ratio))
-        assert found["se"] == pytest.approx(exp(ratio) * bits["se"] * log(2), rel=1e-6)
+        assert found.value == pytest.approx(exp(ratio))
+        assert found.se == pytest.approx(exp(ratio) * bits.se * log(2), rel=1e-6)
 
 
 @given(positive)
@@ -103,7 +103,7 @@ def test_standard_error_of_a_ratio_is_the_textbook_one(pairs: list[tuple[float, 
     n, ratio = len(pairs), nats.sum() / sizes.sum()
     expected = np.sqrt(n / (n - 1) * ((nats - ratio * sizes) ** 2).sum()) / sizes.sum() / log(2)
     found = bits_per_byte(torch.from_numpy(nats), torch.tensor([b for _, b in pairs]))
-    assert found["se"] == pytest.approx(expected, rel=1e-6, abs=1e-9)
+    assert found.se == pytest.approx(expected, rel=1e-6, abs=1e-9)
 
 
 def test_standard_error_of_perplexity_is_what_repeated_samples_show() -> None:
@@ -113,8 +113,8 @@ def test_standard_error_of_perplexity_is_what_repeated_samples_show() -> None:
         sizes = generator.integers(100, 300, 64)
         nats = sizes * 3 + generator.normal(0, 60, 64)
         found = perplexity(torch.from_numpy(nats), torch.from_numpy(sizes))
-        values.append(found["value"])
-        errors.append(found["se"])
+        values.append(found.value)
+        errors.append(found.se)
     assert np.mean(errors) == pytest.approx(np.std(values), rel=0.1)
 
 
@@ -133,10 +133,10 @@ def test_mauve_is_near_one_for_one_law_and_small_for_another(
     pytest.importorskip("mauve")
     reference = cloud(300, 0.0, 1)
     same, some, far = (mauve(cloud(200, shift, 2), reference) for shift in (0.0, 1.0, 8.0))
-    assert same["value"] > 0.9 > some["value"] > far["value"]
-    assert far["value"] < 0.05
-    assert 0 < same["se"] < 0.1 and 0 < some["se"] < 0.3
-    assert (same["n"], same["references"], same["buckets"]) == (200, 300, 20)
+    assert same.value > 0.9 > some.value > far.value
+    assert far.value < 0.05
+    assert 0 < same.se < 0.1 and 0 < some.se < 0.3
+    assert (same.n, same.extra["references"], same.extra["buckets"]) == (200, 300, 20)
     assert mauve(cloud(200, 1.0, 2), reference) == some  # the same seed, the same number
     assert capfd.readouterr() == ("", "")
 

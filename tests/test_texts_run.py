@@ -14,16 +14,15 @@ import pytest
 import torch
 
 import maskwalk.bench.judging as judging_module
-import maskwalk.bench.text_run as run_module
+import maskwalk.bench.text as run_module
 from maskwalk.analysis.judge import Judge, load_judge
 from maskwalk.analysis.replay import replay
 from maskwalk.bench.judging import Judging
-from maskwalk.bench.records import Record, read_records
-from maskwalk.bench.text_experiment import HELD_OUT, Setting, TextExperiment, draw_of
-from maskwalk.bench.text_records import text_records
-from maskwalk.bench.text_run import TextRun
+from maskwalk.bench.records import HELD_OUT, Record, latest, load_records
+from maskwalk.bench.run import Run
+from maskwalk.bench.text import Setting, TextExperiment
 from maskwalk.decoding.decode import decode
-from maskwalk.decoding.draw import Draw
+from maskwalk.decoding.draw import DRAWS, Draw, read_draw
 from maskwalk.decoding.generation import generate
 from maskwalk.denoisers.files import load_pretrained, save_pretrained
 from maskwalk.denoisers.language.books import load_books
@@ -72,13 +71,21 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Judge:
     return load_judge(folder)
 
 
+def run_of(experiment: TextExperiment, out: Path) -> Run:
+    return Run(experiment.jobs(out), out / "records.jsonl")
+
+
+def draw_of(mode: str) -> Draw:
+    return DRAWS.build(read_draw(mode)[0])
+
+
 def tiny(books: TinyBooks) -> TextExperiment:
     return TextExperiment(
         name="tiny",
         title="Tiny",
         masked=str(books.models / "mdm"),
         causal=str(books.models / "ar"),
-        presets=("exact", "top_p=0.9"),
+        presets=("exact", "draw(top_p=0.9)"),
         samplers=("left_to_right()", "random(block=4)", "bisection(order=2)", "p2(steps=3)"),
         exact_only=("entropy(block=8)",),
         judge=("left_to_right()", "random(block=4)"),
@@ -96,15 +103,15 @@ def tiny(books: TinyBooks) -> TextExperiment:
 def made(books: TinyBooks, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run; copy it to write in it."""
     folder = tmp_path_factory.mktemp("run")
-    run = TextRun(tiny(books), folder)
+    run = run_of(tiny(books), folder)
     told = [run.done for _ in run]
-    assert told == list(range(11)) and run.done == run.total == 11
+    assert told == list(range(1, 12)) and run.done == run.total == 11
     return folder
 
 
 def by_setting(folder: Path) -> dict[Setting, Record]:
-    records = text_records(folder)
-    return {Setting(record["sampler"], record["preset"]): record for record in records}
+    records = latest(load_records(folder))
+    return {Setting(record["sampler"], record["mode"]): record for record in records}
 
 
 def timeless(records: list[Record]) -> list[Record]:
@@ -125,14 +132,14 @@ def test_the_shipped_experiment_with_models_of_ones_own() -> None:
 def test_the_shipped_experiment(quick: bool) -> None:
     e = TextExperiment.load(FILE, quick)
     assert (e.masked, e.causal) == ("zoo:books_mdm", "zoo:books_ar")
-    assert e.name == "figure_language" and e.presets == ("exact", "top_p=0.9")
+    assert e.name == "figure_language" and e.presets == ("exact", "draw(top_p=0.9)")
     families = {spec.partition("(")[0] for spec in e.samplers}
     assert families >= set(FAMILIES)
     settings = e.settings
     assert len(set(settings)) == len(settings)
     judged = [setting for setting in settings if e.reads(setting)]
     assert len(judged) <= 16
-    assert [s.preset for s in judged if s.sampler == HELD_OUT] == ["exact", "top_p=0.9"]
+    assert [s.mode for s in judged if s.sampler == HELD_OUT] == ["exact", "draw(top_p=0.9)"]
     assert {s.sampler for s in judged} == {HELD_OUT, *e.judge}
     assert e.judged <= e.count and e.judged >= 20 <= e.references  # what MAUVE needs
     held = load_books(e.models[0]).held_out
@@ -140,7 +147,7 @@ def test_the_shipped_experiment(quick: bool) -> None:
     assert len(held) - e.references >= max(e.judged, e.replayed)
     for setting in settings:
         assert e.model(setting) == (e.causal if setting.sampler == "left_to_right()" else e.masked)
-        assert draw_of(setting.preset) == (Draw() if setting.preset == "exact" else Draw(top_p=0.9))
+        assert draw_of(setting.mode) == (Draw() if setting.mode == "exact" else Draw(top_p=0.9))
     keys = {e.key(setting) for setting in settings}
     assert len(keys) == len(settings)
     given = tomllib.loads(FILE.read_text())
@@ -203,10 +210,10 @@ def test_a_file_says_what_it_leaves_out(tmp_path: Path) -> None:
         ("presets = []", "presets is empty"),
         ('presets = "exact"', "presets in .* must be a list of texts, not 'exact'"),
         ("presets = [3]", r"presets in .* must be a list of texts, not \[3\]"),
-        ('presets = ["top_k=3"]', r"Unknown draw .*'top_k'.*top_p"),
-        ('presets = ["top_p=most"]', "top_p must be a number, not 'most'"),
-        ('presets = ["top_p=-1"]', "top_p must be between 1e-06 and 1, not -1"),
-        ('presets = ["top_p=0.9,min_p=2"]', "min_p must be between 0 and 1, not 2"),
+        ('presets = ["top_p=0.9"]', r"Unknown preset 'top_p=0.9'.*such as draw\(top_p=0.9\)"),
+        ('presets = ["draw(top_k=3)"]', r"Unknown parameter of draw .*'top_k'.*top_p"),
+        ('presets = ["draw(top_p=-1)"]', "top_p must be between 1e-06 and 1, not -1"),
+        ('presets = ["draw(top_p=0.9, min_p=2)"]', "min_p must be between 0 and 1, not 2"),
         ('samplers = "random"', "samplers in .* must be a list of texts, not 'random'"),
         ("samplers = [3]", r"samplers in .* must be a list of texts, not \[3\]"),
         ('samplers = ["best"]', "Unknown sampler 'best'"),
@@ -239,7 +246,6 @@ def test_a_file_that_lacks_something(tmp_path: Path) -> None:
         file.write_text("\n".join(row for row in GOOD.splitlines() if not row.startswith(name)))
         with pytest.raises(MaskwalkError, match=rf"mine\.toml has no {name}"):
             TextExperiment.load(file)
-    assert draw_of("temperature=0.5, min_p=0.1") == Draw(temperature=0.5, min_p=0.1)
 
 
 def test_keys_depend_on_what_the_numbers_depend_on(books: TinyBooks, tmp_path: Path) -> None:
@@ -268,18 +274,19 @@ def test_keys_depend_on_what_the_numbers_depend_on(books: TinyBooks, tmp_path: P
 
 
 def test_a_run_has_one_record_a_setting(books: TinyBooks, made: Path) -> None:
-    e, records = tiny(books), read_records(made)
-    assert [Setting(r["sampler"], r["preset"]) for r in records] == e.settings
+    e, records = tiny(books), load_records(made)
+    assert [Setting(r["sampler"], r["mode"]) for r in records] == e.settings
     assert [r["key"] for r in records] == [e.key(setting) for setting in e.settings]
     assert [r["cell"] for r in records] == list(range(11))
     for record in records:
-        assert record["kind"] == "text" and record["schema"] == 1
+        assert record["world"] == f"text(source='mdm', length={LENGTH})"
+        assert record["schema"] == 2 and record["task"] == "unconditional()"
         assert record["experiment"] == "tiny" and record["title"] == "Tiny"
-        assert (record["length"], record["count"], record["seed"]) == (LENGTH, 24, 5)
-        assert record["draw"]["top_p"] == (0.9 if record["preset"] == "top_p=0.9" else 1.0)
+        assert (record["count"], record["seed"]) == (24, 5)
+        assert ("top_p=0.9" in record["draw"]) == (record["mode"] == "draw(top_p=0.9)")
         assert len(record["texts"]) == 3 and record["seconds"] >= 0
-    labels = {r["sampler"]: r["model"] for r in records}
-    assert labels[HELD_OUT] == "Tiny"
+    labels = {r["sampler"]: r["denoiser"] for r in records}
+    assert labels[HELD_OUT] == ""  # nobody decodes it
     assert labels["left_to_right()"] == "ar (0.0 M parameters)"  # no path, which means nothing
     assert labels["random(block=4)"] == "mdm (0.0 M parameters)"
 
@@ -300,14 +307,15 @@ def test_records_say_what_generating_and_measuring_apart_says(books: TinyBooks, 
             continue
         model = models["ar" if setting.sampler == "left_to_right()" else "mdm"]
         options: dict[str, Any] = {"length": LENGTH, "count": e.count, "seed": e.seed}
-        draw = draw_of(setting.preset)
+        draw = draw_of(setting.mode)
         texts = generate(model, setting.sampler, draw=draw, stop=False, **options).tokens
         numbers, n = record["metrics"], e.count
         assert record["texts"] == [model.decode(row) for row in texts[:3].tolist()]
-        assert numbers["calls"] == {"value": CALLS[setting.sampler], "se": 0.0, "n": n}
+        calls = CALLS[setting.sampler]
+        assert numbers["calls"] == {"value": calls, "se": 0.0, "n": n, "max": calls}
         assert numbers["tokens_per_call"]["value"] == pytest.approx(LENGTH / CALLS[setting.sampler])
         nats = total_nats(models["ar"], texts)
-        expected = perplexity(nats, torch.full((n,), LENGTH))
+        expected = perplexity(nats, torch.full((n,), LENGTH)).as_dict()
         assert numbers["own_ppl"] == pytest.approx(expected, rel=1e-6)
         size = token_bytes(model.tokenizer)[texts].sum()
         assert numbers["own_bpb"]["value"] == pytest.approx(
@@ -355,7 +363,7 @@ def test_only_exact_draws_of_policies_that_choose_first_are_replayed(
 
 def test_held_out_text_is_a_record_of_every_draw(books: TinyBooks, made: Path) -> None:
     found, scorer = by_setting(made), load_books(books.models / "ar")
-    one, other = (found[Setting(HELD_OUT, preset)] for preset in ("exact", "top_p=0.9"))
+    one, other = (found[Setting(HELD_OUT, preset)] for preset in ("exact", "draw(top_p=0.9)"))
     assert one["metrics"] == other["metrics"] and one["texts"] == other["texts"]
     numbers = one["metrics"]
     assert "calls" not in numbers and "replay_bpb" not in numbers
@@ -374,7 +382,7 @@ def test_held_out_text_of_another_length_is_scored_at_that_length(
 ) -> None:
     """What the scorer was tested with is not the mark for shorter texts."""
     e = replace(tiny(books), length=6, samplers=(), exact_only=(), judge=(), presets=("exact",))
-    (record,) = TextRun(e, tmp_path)
+    (record,) = run_of(e, tmp_path)
     scorer = load_books(books.models / "ar")
     assert scorer.held_out is not None
     nats = total_nats(scorer, scorer.held_out[30:, :6])
@@ -400,23 +408,24 @@ def test_a_run_goes_on_where_it_stopped(
     books: TinyBooks, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     e, file = tiny(books), tmp_path / "records.jsonl"
-    some: Any = iter(TextRun(e, tmp_path))
+    some: Any = iter(run_of(e, tmp_path))
     for _ in range(4):
         next(some)
     some.close()
     before = file.read_bytes()
     file.write_bytes(before + b'{"key": "cut sho')
     monkeypatch.setattr(run_module, "BATCH", 9)  # and does not depend on how many at a time
-    run = TextRun(e, tmp_path)
+    run = run_of(e, tmp_path)
     assert len(list(run)) == 7 and run.done == 11
     after = file.read_bytes()
     assert after.startswith(before)
-    assert timeless(read_records(tmp_path)) == timeless(read_records(made))
+    assert timeless(load_records(tmp_path)) == timeless(load_records(made))
     for name in (made / "samples").iterdir():
         assert (tmp_path / "samples" / name.name).read_bytes() == name.read_bytes()
+    run_module._models.cache_clear()
     monkeypatch.setattr(run_module, "decode", lambda *_, **__: pytest.fail("sampled again"))
     monkeypatch.setattr(run_module, "load_books", lambda *_, **__: pytest.fail("loaded again"))
-    again = TextRun(e, tmp_path)
+    again = run_of(e, tmp_path)
     assert list(again) == [] and again.done == again.total
     assert file.read_bytes() == after
 
@@ -437,13 +446,13 @@ def test_models_that_do_not_fit(books: TinyBooks, tmp_path: Path) -> None:
         ({"causal": None}, r"There is no model for left_to_right\(\)"),
     ):
         with pytest.raises(MaskwalkError, match=says):
-            list(TextRun(replace(e, **change), tmp_path / "run"))
+            list(run_of(replace(e, **change), tmp_path / "run"))
 
 
 def test_one_model_alone_can_be_tried(books: TinyBooks, tmp_path: Path) -> None:
     """A masked model without a scorer, as `text train` tries it."""
     e = replace(tiny(books), causal=None, samplers=("random(block=4)",), judge=(), exact_only=())
-    held, one = TextRun(replace(e, presets=("exact",)), tmp_path)
+    held, one = run_of(replace(e, presets=("exact",)), tmp_path)
     assert held["sampler"] == HELD_OUT and "own_bpb" not in one["metrics"] | held["metrics"]
     assert {"calls", "entropy", "replay_bpb"} <= set(one["metrics"])
     assert not (tmp_path / "samples").exists()
@@ -480,7 +489,7 @@ def test_a_judge_adds_its_numbers(made: Path, copied: Path, judge: Judge) -> Non
         assert {k: v for k, v in numbers.items() if k not in more} == before[setting]["metrics"]
         assert all(numbers[name]["n"] == 22 for name in more)
         assert 0 < numbers["mauve"]["value"] <= 1 and numbers["mauve"]["references"] == 30
-    exact, cut = (after[Setting(HELD_OUT, p)]["metrics"] for p in ("exact", "top_p=0.9"))
+    exact, cut = (after[Setting(HELD_OUT, p)]["metrics"] for p in ("exact", "draw(top_p=0.9)"))
     assert exact == cut
     # The same by hand: the texts as written, not as tokens.
     record = after[Setting("random(block=4)", "exact")]
@@ -542,7 +551,7 @@ def test_an_interrupted_judge_goes_on(
     # Of 140 texts 30 + 22 were read and used, 18 of the next setting read, 10 of these kept.
     assert len(texts) == 140 - 30 - 22 - 10
     assert (copied / "records.jsonl").read_bytes().startswith(unfinished)
-    finished = [r for r in text_records(copied) if "judge" in r]
+    finished = [r for r in latest(load_records(copied)) if "judge" in r]
     assert len(finished) == 6
     for record in finished:
         assert_judged(copied, judge, record)
@@ -558,14 +567,15 @@ def test_another_judge_reads_everything_anew(
     work = Judging(copied, judge, told.append)
     assert work.total == 140 and len(list(work)) == 6
     assert sum(told) == len(texts) == 140
-    assert {r["judge"] for r in text_records(copied) if "judge" in r} == {"another"}
+    assert {r["judge"] for r in latest(load_records(copied)) if "judge" in r} == {"another"}
 
 
-def test_records_of_walks_in_the_same_folder_are_let_be(made: Path, copied: Path) -> None:
-    walk = {"key": "w", "cell": 3, "sampler": "random()", "preset": "exact", "metrics": {"x": 1}}
+def test_records_of_walks_in_the_same_folder_are_let_be(copied: Path, judge: Judge) -> None:
+    before = Judging(copied, judge).todo
+    walk = {"key": "w", "cell": 3, "sampler": "random()", "mode": "exact", "metrics": {}}
     with (copied / "records.jsonl").open("a") as file:
-        file.write(json.dumps(walk) + "\n")
-    assert text_records(copied) == text_records(made)
+        file.write(json.dumps(walk | {"schema": 2}) + "\n")
+    assert Judging(copied, judge).todo == before
 
 
 def test_runs_that_cannot_be_judged(books: TinyBooks, judge: Judge, tmp_path: Path) -> None:
@@ -573,16 +583,20 @@ def test_runs_that_cannot_be_judged(books: TinyBooks, judge: Judge, tmp_path: Pa
         list(Judging(tmp_path, judge))
     one = ("random(block=4)",)
     few = replace(tiny(books), samplers=one, judge=one, exact_only=(), judged=19, replayed=0)
-    assert all("replay_bpb" not in record["metrics"] for record in TextRun(few, tmp_path / "few"))
+    assert all("replay_bpb" not in record["metrics"] for record in run_of(few, tmp_path / "few"))
     pytest.importorskip("mauve")
     with pytest.raises(MaskwalkError, match="MAUVE needs at least 20 texts on either side, not 19"):
         list(Judging(tmp_path / "few", judge))
-    assert not any("judge" in record for record in text_records(tmp_path / "few"))
+    assert not any("judge" in record for record in latest(load_records(tmp_path / "few")))
 
 
 def test_replay_says_whether_it_is_a_bound(made: Path) -> None:
-    """A few paths of a policy that throws dice give, on average, more bits than its law does."""
-    found = {r["sampler"]: r["metrics"]["replay_bpb"] for r in text_records(made) if has_replay(r)}
+    """A few paths of a stochastic policy give, on average, more bits than its law does."""
+    found = {
+        r["sampler"]: r["metrics"]["replay_bpb"]
+        for r in latest(load_records(made))
+        if has_replay(r)
+    }
     told = {name: number["bound"] for name, number in found.items()}
     fixed = {name for name in told if name.startswith(("bisection", "left_to_right"))}
     assert fixed and {name for name, bound in told.items() if not bound} >= fixed
@@ -603,7 +617,7 @@ def test_texts_that_a_judge_lacks_are_written_again(
     one = next(f for f in sorted((again / "samples").glob("*.npy")) if len(f.stem) == 64)
     before = one.read_bytes()
     one.unlink()
-    assert [record["key"] for record in TextRun(tiny(books), again)] == [one.stem]
+    assert [record["key"] for record in run_of(tiny(books), again)] == [one.stem]
     assert one.read_bytes() == before
 
 
@@ -733,7 +747,7 @@ name = "figure_language"
 title = "Tiny books"
 masked = "zoo:books_mdm"
 causal = "zoo:books_ar"
-presets = ["exact", "top_p=0.9"]
+presets = ["exact", "draw(top_p=0.9)"]
 samplers = ["left_to_right", "random(block=4)", "bisection(order=2)", "entropy(block=4)"]
 judge = ["random(block=4)"]
 length = 256
@@ -765,7 +779,7 @@ def test_the_figure_from_the_command_line(
     assert "held-out text" in out and "AR" in out
     page = (to / "report.html").read_text()
     assert "Tiny books" in page and "--only figure_language --quick --models MODELS" in page
-    assert len(text_records(to)) == 10
+    assert len(latest(load_records(to))) == 10
     assert "mauve" not in (to / "tables" / "records.csv").read_text()
     # With a judge the same command goes on; killed or not, nothing is written twice.
     before = (to / "records.jsonl").read_bytes()

@@ -14,12 +14,15 @@ PUBLIC = {
     "streams": ("Purpose", "Streams"),
     "stats": ("Estimate",),
     "denoiser": ("Denoiser",),
+    "worlds.world": ("WORLDS", "World"),
+    "worlds.tasks": ("TASKS", "Prompts"),
+    "worlds.metrics": ("METRICS", "Metric", "Sample"),
+    "worlds.checks": ("broken_world",),
     "worlds.walks.graphs": ("GRAPHS", "Graph"),
     "worlds.walks.laws": ("WALKS", "WalkLaw"),
     "worlds.walks.oracles": ("oracle_for",),
-    "worlds.walks.tasks": ("TASKS", "Prompts"),
-    "worlds.walks.metrics": ("METRICS", "Sample"),
     "denoisers.resolve": ("DENOISERS",),
+    "denoisers.checks": ("broken_denoiser",),
     "denoisers.files": ("from_pretrained", "save_pretrained"),
     "denoisers.language": ("Causal", "LanguageModel", "Masked", "load", "load_mdlm"),
     "denoisers.language.books": ("load_books",),
@@ -27,7 +30,7 @@ PUBLIC = {
     "decoding.canvas": ("Canvas", "RoundStreams"),
     "decoding.view": ("View",),
     "decoding.policy": ("SAMPLERS", "Sampler", "UnmaskingPolicy"),
-    "decoding.draw": ("Draw",),
+    "decoding.draw": ("DRAWS", "Draw"),
     "decoding.decode": ("Decoded", "decode"),
     "decoding.trace": ("Trace",),
     "decoding.generation": ("Generated", "generate"),
@@ -37,6 +40,7 @@ PUBLIC = {
     "analysis.losses": ("best_plans", "diagnose", "exact_walks"),
     "analysis.plans": ("information_curve", "optimal_sizes"),
     "analysis.contract": ("broken_checks",),
+    "bench.records": ("Record", "read_records"),
     "bench.verdict.result": ("Evaluation",),
     "bench.verdict.run": ("evaluate",),
 }
@@ -54,12 +58,15 @@ if TYPE_CHECKING:  # the same for type checkers, which do not run __getattr__ (t
     from maskwalk.analysis.plans import optimal_sizes as optimal_sizes
     from maskwalk.analysis.replay import Replayed as Replayed
     from maskwalk.analysis.replay import replay as replay
+    from maskwalk.bench.records import Record as Record
+    from maskwalk.bench.records import read_records as read_records
     from maskwalk.bench.verdict.result import Evaluation as Evaluation
     from maskwalk.bench.verdict.run import evaluate as evaluate
     from maskwalk.decoding.canvas import Canvas as Canvas
     from maskwalk.decoding.canvas import RoundStreams as RoundStreams
     from maskwalk.decoding.decode import Decoded as Decoded
     from maskwalk.decoding.decode import decode as decode
+    from maskwalk.decoding.draw import DRAWS as DRAWS
     from maskwalk.decoding.draw import Draw as Draw
     from maskwalk.decoding.generation import Generated as Generated
     from maskwalk.decoding.generation import generate as generate
@@ -70,6 +77,7 @@ if TYPE_CHECKING:  # the same for type checkers, which do not run __getattr__ (t
     from maskwalk.decoding.trace import Trace as Trace
     from maskwalk.decoding.view import View as View
     from maskwalk.denoiser import Denoiser as Denoiser
+    from maskwalk.denoisers.checks import broken_denoiser as broken_denoiser
     from maskwalk.denoisers.files import from_pretrained as from_pretrained
     from maskwalk.denoisers.files import save_pretrained as save_pretrained
     from maskwalk.denoisers.language import Causal as Causal
@@ -84,15 +92,19 @@ if TYPE_CHECKING:  # the same for type checkers, which do not run __getattr__ (t
     from maskwalk.stats import Estimate as Estimate
     from maskwalk.streams import Purpose as Purpose
     from maskwalk.streams import Streams as Streams
+    from maskwalk.worlds.checks import broken_world as broken_world
+    from maskwalk.worlds.metrics import METRICS as METRICS
+    from maskwalk.worlds.metrics import Metric as Metric
+    from maskwalk.worlds.metrics import Sample as Sample
+    from maskwalk.worlds.tasks import TASKS as TASKS
+    from maskwalk.worlds.tasks import Prompts as Prompts
     from maskwalk.worlds.walks.graphs import GRAPHS as GRAPHS
     from maskwalk.worlds.walks.graphs import Graph as Graph
     from maskwalk.worlds.walks.laws import WALKS as WALKS
     from maskwalk.worlds.walks.laws import WalkLaw as WalkLaw
-    from maskwalk.worlds.walks.metrics import METRICS as METRICS
-    from maskwalk.worlds.walks.metrics import Sample as Sample
     from maskwalk.worlds.walks.oracles import oracle_for as oracle_for
-    from maskwalk.worlds.walks.tasks import TASKS as TASKS
-    from maskwalk.worlds.walks.tasks import Prompts as Prompts
+    from maskwalk.worlds.world import WORLDS as WORLDS
+    from maskwalk.worlds.world import World as World
 
 
 def __getattr__(name: str) -> Any:

@@ -7,6 +7,7 @@ An installed package holds its data (`zoo`, `experiments`) inside itself; a chec
 import json
 import os
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -78,6 +79,17 @@ def read_json(path: Path, form: str, what: str, needs: tuple[str, ...] = ()) -> 
         if key not in value:
             raise MaskwalkError(f"{path} is not {what}: it has no {key!r}; it may be damaged.")
     return value
+
+
+def read_toml(path: str | Path) -> dict[str, Any]:
+    """What an experiment file says, or a sentence."""
+    try:
+        with Path(path).open("rb") as file:
+            return tomllib.load(file)
+    except OSError as problem:
+        raise MaskwalkError(f"Cannot read {path}: {problem.strerror}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        raise MaskwalkError(f"{path} is not a TOML file: {problem}.") from None
 
 
 def zoo_directory() -> Path:

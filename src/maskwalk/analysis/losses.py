@@ -1,4 +1,4 @@
-"""The ledger: what each sampler loses against the law, in nats, where, and why.
+"""Losses: what each sampler loses against the law, in nats, where, and why.
 
 For one (law, denoiser, prompts, sampler) exact walks are replayed (see replay.py) and the loss is
 split by round into dependence (positions drawn together that are not independent: the sampler's
@@ -38,9 +38,10 @@ from maskwalk.errors import MaskwalkError, whole
 from maskwalk.samplers.optimal_random import OptimalRandom
 from maskwalk.samplers.planned import Planned
 from maskwalk.streams import Streams
-from maskwalk.worlds.walks.laws import ChainLaw, WalkLaw
+from maskwalk.worlds.tasks import Prompts
+from maskwalk.worlds.walks.laws import ChainLaw
 from maskwalk.worlds.walks.oracles import Oracle
-from maskwalk.worlds.walks.tasks import Prompts
+from maskwalk.worlds.world import Listed, World
 
 BATCH = 512  # walks replayed at once; results do not depend on it
 
@@ -59,24 +60,24 @@ Row = dict[str, Any]
 
 
 def exact_walks(
-    law: WalkLaw, prompts: Prompts, seed: int = 0, oracle: Oracle | None = None
+    world: World, prompts: Prompts, seed: int = 0, oracle: Denoiser | None = None
 ) -> tuple[Int[Tensor, "n length"], Bool[Tensor, "n length"]]:
-    """Walks to replay, distributed as the law given the prompts, and which positions are given.
+    """Sequences to replay, distributed as the law given the prompts, and which tokens are given.
 
     Between given tokens they are drawn afresh with the oracle (constructed prompts come with walks
     of another law). A law without an oracle has prompts from its own held-out walks.
     """
-    given = prompts.tokens != law.vocab_size
-    oracle = truth_of(law) if oracle is None else oracle
-    if prompts.conditional and (prompts.walks is None or oracle is not None):
-        return bridges(law, prompts.tokens, seed, oracle), given
-    if prompts.walks is None:
+    given = prompts.tokens != world.vocab_size
+    oracle = truth_of(world) if oracle is None else oracle
+    if prompts.conditional and (prompts.answers is None or oracle is not None):
+        return bridges(world, prompts.tokens, seed, oracle), given
+    if prompts.answers is None:
         raise MaskwalkError("These prompts come without walks, so there is nothing to replay.")
-    return prompts.walks, given
+    return prompts.answers, given
 
 
 def diagnose(
-    law: WalkLaw | None,
+    world: World | None,
     denoiser: Denoiser,
     sampler: Sampler,
     walks: Int[Tensor, "n length"],
@@ -88,9 +89,9 @@ def diagnose(
     orders: int = 1,
     plans: Plans | None = None,
 ) -> Row:
-    """One row of the ledger: estimates, the loss by round, and (with `plans`) the regret.
+    """One row of losses: estimates, the loss by round, and (with `plans`) the regret.
 
-    `law=None` gives the negative log-likelihood only. The rounds are counted from 0, as in a trace;
+    `world=None` gives the negative log-likelihood only. Rounds are counted from 0, as in a trace;
     `example` tells the first walk: in which round each position, and what it cost.
     """
     began = time.perf_counter()
@@ -107,7 +108,7 @@ def diagnose(
                 draw=draw,
                 ties=ties,
                 given=given[some],
-                law=law,
+                world=world,
             )
             for some in ids.split(BATCH)
         ]
@@ -185,10 +186,10 @@ def _example(replayed: Replayed, walks: Int[Tensor, "n length"]) -> Row:
 
 
 def best_plans(
-    law: WalkLaw,
+    world: World,
     walks: Int[Tensor, "n length"],
     given: Bool[Tensor, "n length"],
-    oracle: Oracle | None = None,
+    oracle: Denoiser | None = None,
 ) -> Plans | None:
     """The plan of sets that loses least, for any number of calls; None where it is not computed.
 
@@ -199,16 +200,16 @@ def best_plans(
     free = walks.shape[1] - len(pattern)
     if not bool((given == given[0]).all()) or free == 0:
         return None
-    oracle = truth_of(law) if oracle is None else oracle
-    if isinstance(law, ChainLaw) and oracle is not None:
-        triples = walked_triples(oracle, walks, pattern) if pattern else triple_entropies(law)
+    oracle = truth_of(world) if oracle is None else oracle
+    if isinstance(world, ChainLaw) and isinstance(oracle, Oracle):
+        triples = walked_triples(oracle, walks, pattern) if pattern else triple_entropies(world)
         return cache(lambda calls: best_chain_sets(triples, min(calls, free), pattern))
-    if not pattern and free <= SEARCHED:
+    if not pattern and free <= SEARCHED and isinstance(world, Listed):
         try:
-            joint = listed_entropies(law)
+            joint = listed_entropies(world)
         except MaskwalkError:
             return None
-        return cache(lambda calls: best_sets(joint, law.length, min(calls, free)))
+        return cache(lambda calls: best_sets(joint, world.length, min(calls, free)))
     return None
 
 

@@ -1,8 +1,9 @@
 """The likelihood of held-out text under a policy, along one or more of its paths.
 
-A policy that throws dice ω gives a text q(x) = E_ω q_ω(x), and `replay` follows one path, q_ω. Over
-K of them −log (1/K) Σ_k q_ωk(x) is, on average, an upper bound on −log q(x) that falls as K grows
-[Burda, Grosse & Salakhutdinov, ICLR 2016]. Without dice there is one path, and it is exact.
+A stochastic policy, with random numbers ω, gives a text q(x) = E_ω q_ω(x), and `replay` follows one
+path, q_ω. Over K of them −log (1/K) Σ_k q_ωk(x) is, on average, an upper bound on −log q(x) that
+falls as K grows [Burda, Grosse & Salakhutdinov, ICLR 2016]. A policy without randomness has one
+path, and it is exact.
 """
 
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from jaxtyping import Float64, Int
 from torch import Tensor
 
 from maskwalk.analysis.replay import replay
+from maskwalk.decoding.draw import Draw
 from maskwalk.decoding.policy import Sampler
 from maskwalk.denoisers.language.books import BookModel
 from maskwalk.errors import whole
@@ -26,7 +28,7 @@ class Paths:
 
     nats: Float64[Tensor, "paths passages"]
     calls: Float64[Tensor, " passages"]  # along the first path
-    random: bool  # whether there are dice: if not, one path is all there is
+    random: bool  # whether it is stochastic: if not, one path is all there is
 
     def over(self, count: int | None = None) -> Float64[Tensor, " passages"]:
         """The nats of each passage over `count` paths (over all); the mean of all such groups."""
@@ -43,6 +45,7 @@ def along_paths(
     *,
     seed: int = 0,
     batch: int = 32,
+    draw: Draw | None = None,
     told: Callable[[int], object] = lambda _: None,
 ) -> Paths:
     """Forces the passages through `sampler`, `batch` at a time; `told` hears of every passage.
@@ -54,14 +57,14 @@ def along_paths(
     nats: list[Tensor] = []
     calls: list[Tensor] = []
     while len(nats) < paths and (not nats or random):
-        # Once it is known that there are dice, the paths that are left go together.
+        # Once the policy is known to be stochastic, the paths that are left go together.
         more = paths - len(nats) if nats else 1
         ids = len(nats) * count + torch.arange(more * count)
         rows = []
         for some in ids.split(batch):
             given = passages[some % count].to(model.device)
             streams = Streams(seed, some.to(model.device))
-            found = replay(sampler, model.denoiser, given, streams=streams)
+            found = replay(sampler, model.denoiser, given, streams=streams, draw=draw)
             rows.append(-found.log_prob.sum(1).cpu())
             calls += [found.calls.cpu().double()] if not nats else []
             random |= found.random

@@ -23,6 +23,7 @@ denoiser error. The loop is `decode`'s own: only the draw is replaced.
 
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Float64, Int
@@ -34,9 +35,9 @@ from maskwalk.decoding.policy import Sampler, UnmaskingPolicy
 from maskwalk.denoiser import Denoiser
 from maskwalk.errors import MaskwalkError
 from maskwalk.samplers.bisection import Bisection
+from maskwalk.samplers.left_to_right import LeftToRight
 from maskwalk.streams import Streams
-from maskwalk.worlds.walks.laws import WalkLaw
-from maskwalk.worlds.walks.oracles import Oracle, oracle_for
+from maskwalk.worlds.world import World
 
 TERMS = ("dependence", "denoiser", "dependence_path", "denoiser_path")
 
@@ -96,7 +97,7 @@ class Forced(Draw):
     log_prob: Float64[Tensor, "batch length"]
     log_chain: Float64[Tensor, "batch length"]  # log ν(x_i | x_U, x_B before i)
     split: dict[str, Tensor]
-    oracle: Oracle | None
+    oracle: Denoiser | None
     own: bool  # the denoiser is the oracle itself, and nothing reshapes its answers
     drawn: list[int] = field(default_factory=list)  # rounds in which tokens were drawn
 
@@ -134,7 +135,9 @@ class Forced(Draw):
         return tokens
 
     @staticmethod
-    def _chain(oracle: Oracle, truth: Tensor, canvas: Tensor, at: Tensor, walks: Tensor) -> Tensor:
+    def _chain(
+        oracle: Denoiser, truth: Tensor, canvas: Tensor, at: Tensor, walks: Tensor
+    ) -> Tensor:
         """ν(x_i | x_U and the block's positions left of i), for every place of the block."""
         row, position = at.nonzero(as_tuple=True)
         later = at.cumsum(1)[row, position] > 1  # the first of a block has nothing before it
@@ -184,18 +187,18 @@ def replay(
     draw: Draw | None = None,
     ties: str = "uniform",
     given: Bool[Tensor, "batch length"] | None = None,
-    law: WalkLaw | None = None,
+    world: World | None = None,
 ) -> Replayed:
     """Forces `walks` through `sampler`; `given` positions are revealed from the start.
 
-    With a `law` the result knows log ν(x | given), and the split where the law has an oracle. The
-    same streams as in `decode` give the same choices.
+    With a `world` the result knows log ν(x | given), and the split where it has an oracle. The same
+    streams as in `decode` give the same choices.
     """
     draw = draw or Draw()
     check_replayable(sampler, draw)
     _check_walks(walks, denoiser, streams)
     given = torch.zeros_like(walks, dtype=torch.bool) if given is None else given
-    oracle = None if law is None else truth_of(law, denoiser)
+    oracle = None if world is None else truth_of(world, denoiser)
     blank = torch.zeros(walks.shape, dtype=torch.float64, device=walks.device)
     forced = Forced(
         **{f.name: getattr(draw, f.name) for f in fields(draw)},
@@ -212,7 +215,7 @@ def replay(
     watched = Watched(streams)
     start = torch.where(given, walks, denoiser.mask_id)
     decoded = decode(sampler, denoiser, start, streams=watched, draw=forced, ties=ties)
-    log_law = None if law is None else _log_law(law, walks, given, forced)
+    log_law = None if world is None else _log_law(world, walks, given, forced)
     return Replayed(
         round=forced.round,
         log_prob=forced.log_prob,
@@ -254,12 +257,15 @@ def _check_walks(walks: Tensor, denoiser: Denoiser, streams: Streams) -> None:
         raise MaskwalkError("Replay needs a different stream id for every walk.")
 
 
-def _log_law(law: WalkLaw, walks: Tensor, given: Tensor, forced: Forced) -> Tensor | None:
+def _log_law(world: World, walks: Tensor, given: Tensor, forced: Forced) -> Tensor | None:
     """log ν(x | given): the law's own if nothing is given, else the oracle's chain of conditionals.
 
     Without an oracle the probability of what is given is not known, and neither is this.
     """
-    joint = law.log_prob(walks.cpu()).to(walks.device)
+    known = world.log_prob(walks.cpu())
+    if known is None:
+        return None
+    joint = known.to(walks.device)
     if bool((joint == -torch.inf).any()):
         worst = int((joint == -torch.inf).nonzero()[0, 0])
         raise MaskwalkError(
@@ -271,41 +277,46 @@ def _log_law(law: WalkLaw, walks: Tensor, given: Tensor, forced: Forced) -> Tens
     return forced.log_chain.sum(1) if forced.oracle is not None else None
 
 
-def truth_of(law: WalkLaw, denoiser: Denoiser | None = None) -> Oracle | None:
-    """The law's oracle (the denoiser itself if it is that), or None where none is possible."""
-    if isinstance(denoiser, Oracle) and getattr(denoiser, "law", None) is law:
+def truth_of(world: World, denoiser: Denoiser | None = None) -> Denoiser | None:
+    """The world's oracle (the denoiser itself if it is that), or None where none is possible."""
+    if denoiser is not None and getattr(denoiser, "law", None) is world:
         return denoiser
-    return _oracle(law)
+    key: Any = world  # protocols are not known to be hashable
+    return _oracle(key)
 
 
 @lru_cache(maxsize=2)
-def _oracle(law: WalkLaw) -> Oracle | None:
+def _oracle(world: World) -> Denoiser | None:
     try:
-        oracle = oracle_for(law)
-        oracle(torch.full((1, law.length), oracle.mask_id))  # some find their limit only when asked
+        oracle = world.oracle()
+        if oracle is not None:  # some find their limit only when asked
+            oracle(torch.full((1, world.length), oracle.mask_id))
     except MaskwalkError:
         return None
     return oracle
 
 
 def bridges(
-    law: WalkLaw,
+    world: World,
     prompts: Int[Tensor, "batch length"],
     seed: int = 0,
-    oracle: Oracle | None = None,
+    oracle: Denoiser | None = None,
 ) -> Int[Tensor, "batch length"]:
-    """Walks drawn exactly from ν( · | what the prompts reveal), by bisection with the oracle.
+    """Sequences drawn exactly from ν( · | what the prompts reveal), with the oracle.
 
-    Prompts hold the law's mask token where unknown. Bisection of the law's own order is exact.
+    Prompts hold the world's mask token where unknown. Bisection of a walk law's own order is exact;
+    in any other world one position at a time is.
     """
-    oracle = truth_of(law) if oracle is None else oracle
+    oracle = truth_of(world) if oracle is None else oracle
     if oracle is None:
         raise MaskwalkError(
             "Drawing exact walks between given tokens needs an oracle, and this law has none at "
             "this size: take fewer nodes, or a task whose prompts come from held-out walks."
         )
+    order = getattr(world, "order", None)
+    sampler: Sampler = LeftToRight() if order is None else Bisection(order=order)
     streams = Streams(seed, torch.arange(len(prompts), device=prompts.device))
-    return decode(Bisection(order=law.order), oracle, prompts, streams=streams).tokens
+    return decode(sampler, oracle, prompts, streams=streams).tokens
 
 
 __all__ = ["Forced", "Replayed", "bridges", "check_replayable", "divergence", "replay", "truth_of"]

@@ -1,4 +1,4 @@
-"""A cell: one combination of graph, task, sampler, denoiser and preset, and what running it gives.
+"""A cell: one combination of world, task, sampler, denoiser and draw, and what running it gives.
 
 Running a cell is a pure function of it (and, for a network, of the kind of device): the same record
 in any order and with any number of workers.
@@ -14,67 +14,89 @@ from typing import Any
 import torch
 
 from maskwalk import __version__
-from maskwalk.bench.records import Record
+from maskwalk.bench.records import SCHEMA, Record, TraceRecord
 from maskwalk.decoding.decode import Decoded, decode
-from maskwalk.decoding.draw import preset
-from maskwalk.decoding.policy import Sampler
+from maskwalk.decoding.draw import DRAWS, mode_name, read_draw
+from maskwalk.decoding.policy import SAMPLERS, Sampler
 from maskwalk.denoiser import Denoiser
-from maskwalk.denoisers.resolve import build_denoiser, denoiser_notes, fingerprint, settle
-from maskwalk.errors import whole
-from maskwalk.samplers import SAMPLERS
-from maskwalk.streams import Streams
-from maskwalk.worlds.walks.build import build_law
-from maskwalk.worlds.walks.metrics import METRICS, Sample, measure
-from maskwalk.worlds.walks.tasks import TASKS, Prompts
-
-SCHEMA = 1
-BATCH, ACCELERATOR_BATCH = 1024, 16_384  # sequences decoded at once; results do not depend on it
-DEFAULT_METRICS = (
-    "coherence",
-    "transition_validity",
-    "first_invalid",
-    "tv1",
-    "calls",
-    "tokens_per_call",
+from maskwalk.denoisers.resolve import (
+    WALK,
+    build_denoiser,
+    denoiser_notes,
+    fingerprint,
+    resolve_world,
 )
+from maskwalk.errors import whole
+from maskwalk.streams import Streams
+from maskwalk.worlds.metrics import METRICS, Sample, measure
+from maskwalk.worlds.tasks import TASKS, Prompts
+from maskwalk.worlds.world import build_world
+
+BATCH, ACCELERATOR_BATCH = 1024, 16_384  # sequences decoded at once; results do not depend on it
 
 
 @dataclass(frozen=True)
 class Cell:
     """One combination: everything its record depends on, as canonical specs."""
 
-    graph: str
-    graph_seed: int
-    walk: str
-    length: int
+    world: str
     task: str
     sampler: str
-    denoiser: str = "oracle"
-    preset: str = "exact"
-    count: int = 512
-    per_prompt: int = 1
-    seed: int = 0
-    metrics: tuple[str, ...] = DEFAULT_METRICS
+    denoiser: str
+    draw: str
+    ties: str
+    count: int
+    per_prompt: int
+    seed: int
+    metrics: tuple[str, ...]
 
     @classmethod
-    def checked(cls, **given: Any) -> "Cell":
+    def checked(
+        cls,
+        *,
+        task: str,
+        sampler: str,
+        denoiser: str = "oracle",
+        preset: str = "exact",
+        draw: str | None = None,
+        ties: str | None = None,
+        count: int = 512,
+        per_prompt: int = 1,
+        seed: int = 0,
+        metrics: tuple[str, ...] | None = None,
+        **place: Any,
+    ) -> "Cell":
         """A cell from user input: specs made canonical, numbers validated.
 
-        A trained denoiser brings its graph, walk, length and graph seed.
+        The world is `world`, or a world of walks by its parts (graph, walk, length, graph_seed); a
+        trained denoiser brings its own. `draw` and `ties` change the preset. Without `metrics`, the
+        world's own are measured.
         """
-        given |= settle(given.get("denoiser", "oracle"), given)
-        given["task"] = TASKS.canonical(given["task"])
-        given["sampler"] = SAMPLERS.canonical(given["sampler"])
-        SAMPLERS.build(given["sampler"])
-        preset(given.get("preset", "exact"))
-        whole("length", given["length"], 2, 65_535)
-        for field, default in (("count", 512), ("per_prompt", 1)):
-            whole(field, given.get(field, default), 1)
-        for field in ("seed", "graph_seed"):
-            whole(field, given.get(field, 0), 0, 2**63 - 1)
-        for name in given.get("metrics", ()):
-            METRICS[name]
-        return cls(**given)
+        unexpected = set(place) - {"world", *WALK}
+        if unexpected:
+            raise TypeError(f"unexpected arguments: {', '.join(sorted(unexpected))}")
+        world = resolve_world(denoiser, place)
+        drawn, broken = read_draw(preset, draw, ties)
+        SAMPLERS.build(sampler)
+        for name in metrics or ():
+            METRICS.canonical(name)
+        return cls(
+            world=world,
+            task=TASKS.canonical(task),
+            sampler=SAMPLERS.canonical(sampler),
+            denoiser=denoiser,
+            draw=drawn,
+            ties=broken,
+            count=whole("count", count, 1),
+            per_prompt=whole("per_prompt", per_prompt, 1),
+            seed=whole("seed", seed, 0, 2**63 - 1),
+            metrics=METRICS.default(world) if metrics is None else tuple(metrics),
+        )
+
+    @classmethod
+    def from_json(cls, about: dict[str, Any]) -> "Cell":
+        """What `asdict` wrote, after a journey through JSON."""
+        return cls(**{**about, "metrics": tuple(about["metrics"])})
 
     @property
     def key(self) -> str:
@@ -83,15 +105,20 @@ class Cell:
         text = json.dumps(about, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
+    @property
+    def mode(self) -> str:
+        """How tokens are drawn, in a word: the preset, or the draw's spec."""
+        return mode_name(self.draw, self.ties)
+
 
 @lru_cache(maxsize=2)
-def _denoiser(name: str, device: str, *law: Any) -> Denoiser:
-    return build_denoiser(name, build_law(*law), device)
+def _denoiser(name: str, device: str, world: str) -> Denoiser:
+    return build_denoiser(name, build_world(world), device)
 
 
 @lru_cache(maxsize=4)
-def _prompts(task: str, count: int, seed: int, *law: Any) -> Prompts:
-    return TASKS.build(task, law=build_law(*law), count=count, seed=seed)
+def _prompts(task: str, count: int, seed: int, world: str) -> Prompts:
+    return TASKS.build(task, world=build_world(world), count=count, seed=seed)
 
 
 def run_cell(
@@ -101,12 +128,11 @@ def run_cell(
 
     `sampler` runs in place of the one the cell names: one that is in no table.
     """
-    place = (cell.graph, cell.graph_seed, cell.walk, cell.length)
-    law, denoiser = build_law(*place), _denoiser(cell.denoiser, device, *place)
-    prompts = _prompts(cell.task, cell.count, cell.seed, *place)
-    draw, ties = preset(cell.preset)
+    world, denoiser = build_world(cell.world), _denoiser(cell.denoiser, device, cell.world)
+    prompts = _prompts(cell.task, cell.count, cell.seed, cell.world)
+    draw = DRAWS.build(cell.draw)
     start = prompts.tokens.repeat_interleave(cell.per_prompt, 0).to(device)
-    start = torch.where(start == law.vocab_size, denoiser.mask_id, start)
+    start = torch.where(start == world.vocab_size, denoiser.mask_id, start)
     sampler = SAMPLERS.build(cell.sampler) if sampler is None else sampler
     batch = BATCH if start.device.type == "cpu" else ACCELERATOR_BATCH
     began = time.perf_counter()
@@ -117,7 +143,7 @@ def run_cell(
             part,
             streams=Streams(cell.seed, torch.arange(first, first + len(part), device=device)),
             draw=draw,
-            ties=ties,
+            ties=cell.ties,
             trace=trace if first == 0 else False,
         )
         for first, part in zip(range(0, len(start), batch), start.split(batch))
@@ -125,22 +151,42 @@ def run_cell(
     decoded = _join(parts)
     seconds = time.perf_counter() - began
     sample = Sample(
-        law=law,
+        world=world,
         tokens=decoded.tokens,
         calls=decoded.calls,
         prompts=torch.arange(cell.count).repeat_interleave(cell.per_prompt),
         masked=(start == denoiser.mask_id).sum(1).cpu(),
-        conditional=prompts.conditional,
+        task=prompts,
         seed=cell.seed,
-        separation=prompts.separation,
     )
-    record: Record = {"schema": SCHEMA, "key": cell.key, "version": __version__}
-    record |= asdict(cell) | {"draw": asdict(draw), "ties": ties}
-    record["metrics"] = measure(sample, cell.metrics)
-    record["seconds"] = round(seconds, 4)
-    record["trace"] = _story(decoded, sample) if trace else None
-    record["notes"] = list(denoiser_notes(denoiser))
+    record: Record = {
+        "schema": SCHEMA,
+        "key": cell.key,
+        "version": __version__,
+        "world": cell.world,
+        "task": cell.task,
+        "sampler": cell.sampler,
+        "denoiser": cell.denoiser,
+        "mode": cell.mode,
+        "draw": cell.draw,
+        "ties": cell.ties,
+        "count": cell.count,
+        "per_prompt": cell.per_prompt,
+        "seed": cell.seed,
+        "metrics": measure(sample, cell.metrics),
+        "seconds": round(seconds, 4),
+        "trace": _story(decoded, sample) if trace else None,
+        "notes": list(denoiser_notes(denoiser)),
+    }
+    described = METRICS.described(cell.metrics)
+    if described:
+        record["described"] = described
     return record, decoded
+
+
+def cell_record(cell: dict[str, Any], traces: bool, device: str) -> Record:
+    """The job of an experiment's cell (run.py)."""
+    return run_cell(Cell.from_json(cell), device, trace=int(traces))[0]
 
 
 def _join(parts: list[Decoded]) -> Decoded:
@@ -150,7 +196,7 @@ def _join(parts: list[Decoded]) -> Decoded:
     return Decoded(tokens, calls, rounds, parts[0].trace)
 
 
-def _story(decoded: Decoded, sample: Sample) -> Record | None:
+def _story(decoded: Decoded, sample: Sample) -> TraceRecord | None:
     """The unmasking of the first sequence, for the report."""
     if decoded.trace is None:
         return None
@@ -165,5 +211,5 @@ def _story(decoded: Decoded, sample: Sample) -> Record | None:
         "tokens": decoded.tokens[0].tolist(),
         "rounds": decoded.trace.reveal_rounds()[0].tolist(),
         "entropy": entropy,
-        "valid": sample.valid[0].tolist(),
+        "valid": None if sample.valid is None else sample.valid[0].tolist(),
     }

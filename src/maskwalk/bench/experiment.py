@@ -1,31 +1,25 @@
-"""Experiments: graphs × tasks × samplers × denoisers × presets, a cell for each combination.
+"""Experiments: worlds × tasks × samplers × denoisers × draws, a cell for each combination.
 
-An experiment is a TOML file (see experiments/ and docs/experiments.md).
+An experiment is a TOML file (see experiments/ and docs/experiments.md); one of `kind = "text"` is
+read by text.py. A world is given as `world = "walk(…)"` or by the parts of a world of walks.
 """
 
-import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+from maskwalk import resources
 from maskwalk.bench.cell import Cell
-from maskwalk.denoisers.resolve import settle
+from maskwalk.bench.run import Job
+from maskwalk.bench.text import TextExperiment
+from maskwalk.denoisers.resolve import WALK, resolve_world
 from maskwalk.errors import MaskwalkError, unknown
+from maskwalk.resources import read_toml
 from maskwalk.samplers.table import expand
 from maskwalk.specs import parse
-
-
-def read_toml(path: str | Path) -> dict[str, Any]:
-    """What an experiment file says, or a sentence."""
-    try:
-        with Path(path).open("rb") as file:
-            return tomllib.load(file)
-    except OSError as problem:
-        raise MaskwalkError(f"Cannot read {path}: {problem.strerror}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-        raise MaskwalkError(f"{path} is not a TOML file: {problem}.") from None
+from maskwalk.worlds.walks.world import walk_parts
 
 
 @dataclass(frozen=True)
@@ -33,7 +27,7 @@ class Entry:
     """A cell of an experiment, and how its report calls it."""
 
     cell: Cell
-    title: str  # of the graph
+    title: str  # of the world
     axis: dict[str, Any] | None = None  # where it stands on the x axis of a line figure
     column: str | None = None  # of the paper's tables: what it is to be compared with
     quick: bool = True  # whether it is also part of a quick run
@@ -52,6 +46,18 @@ class Experiment:
         """The cells, in the order of the file."""
         return tuple(entry.cell for entry in self.entries)
 
+    def jobs(self, out: Path) -> list[Job]:
+        """A job for every cell; two experiments may share cells, and a cell is run once."""
+        commit = resources.commit()
+        jobs = []
+        for number, entry in enumerate(self.entries):
+            about = {"experiment": self.name, "cell": number, "title": entry.title}
+            more = {"axis": entry.axis, "column": entry.column}
+            about |= {"commit": commit, **{key: value for key, value in more.items() if value}}
+            arguments = {"cell": asdict(entry.cell), "traces": self.traces}
+            jobs.append(Job(entry.cell.key, "cell", arguments, about))
+        return jobs
+
     @classmethod
     def load(cls, path: str | Path) -> "Experiment":
         """Reads an experiment file; every spec and number is checked before anything runs."""
@@ -59,7 +65,7 @@ class Experiment:
         entries = tuple(_entries(text, str(path)))
         if not entries:
             raise MaskwalkError(
-                f"{path} describes no cells: it needs [[graphs]], tasks and samplers."
+                f"{path} describes no cells: it needs [[graphs]] or [[worlds]], tasks and samplers."
             )
         return cls(str(text.get("name", Path(path).stem)), entries, text.get("traces", True))
 
@@ -74,6 +80,17 @@ class Experiment:
         return replace(self, entries=tuple(kept))
 
 
+def load_experiment(path: str | Path, quick: bool = False) -> "Experiment | TextExperiment":
+    """The experiment in a file, of whatever kind; `quick` has a few dozen sequences a cell."""
+    kind = read_toml(path).get("kind", "cells")
+    if kind == "text":
+        return TextExperiment.load(path, quick)
+    if kind != "cells":
+        raise unknown(f"kind of experiment in {path}:", str(kind), ("cells", "text"))
+    found = Experiment.load(path)
+    return found.reduced(QUICK, 1) if quick else found
+
+
 # What a reader wants side by side: what published code prints of a model, what the model does, and
 # what the sampler could do with perfect conditionals.
 MODES = {
@@ -81,6 +98,7 @@ MODES = {
     "exact": ("zoo", "exact"),
     "oracle": ("oracle", "exact"),
 }
+QUICK = 32  # prompts of a quick run
 SHARED = (
     "length",
     "count",
@@ -95,28 +113,30 @@ SHARED = (
     "axis",
 )
 DEFAULTS = {"denoisers": ["oracle"], "presets": ["exact"], "tasks": ["unconditional()"]}
-PER_GRAPH = ("title", "zoo", "graph", "graph_seed", "walk", "column", "quick", *SHARED)
+PER_WORLD = ("title", "zoo", "world", "graph", "graph_seed", "walk", "column", "quick", *SHARED)
 
 
 def _entries(text: dict[str, Any], path: str) -> Iterator[Entry]:
-    """The product of everything named, graph by graph; a graph's own settings win."""
-    _known(text, ("name", "traces", "graphs", *SHARED), f"setting in {path}:")
-    if not all(isinstance(row, dict) for row in _list(text, "graphs", path)):
-        raise MaskwalkError(f"In {path} each graph must be a table, [[graphs]].")
-    for row in text.get("graphs", []):
-        _known(row, PER_GRAPH, f"setting of a graph in {path}:")
+    """The product of everything named, world by world; a world's own settings win."""
+    _known(text, ("name", "kind", "traces", "graphs", "worlds", *SHARED), f"setting in {path}:")
+    rows = [*_list(text, "graphs", path), *_list(text, "worlds", path)]
+    if not all(isinstance(row, dict) for row in rows):
+        raise MaskwalkError(f"In {path} each graph must be a table, [[graphs]] or [[worlds]].")
+    for row in rows:
+        _known(row, PER_WORLD, f"setting of a world in {path}:")
         every = DEFAULTS | {k: v for k, v in text.items() if k in SHARED} | row
         model = f"zoo:{every['zoo']}" if "zoo" in every else None
-        place = settle(model, every) if model else every
-        for need in ("graph", "walk"):
+        place = {key: every[key] for key in ("world", *WALK) if key in every}
+        if model is not None or "world" in every:
+            place = {"world": resolve_world(model or "oracle", place)}
+        for need in ("graph", "walk") if "world" not in place else ():
             if need not in place:
                 raise MaskwalkError(f"A graph in {path} has no {need} (nor a zoo model).")
         if "samplers" not in every:
             raise MaskwalkError(f"A graph in {path} has no samplers.")
         for name in ("tasks", "denoisers", "presets", "samplers", "metrics", "modes"):
             _list(every, name, path)
-        fixed = {k: every[k] for k in ("count", "per_prompt", "seed") if k in every}
-        fixed |= {k: place[k] for k in ("graph", "graph_seed", "walk", "length") if k in place}
+        fixed = {k: every[k] for k in ("count", "per_prompt", "seed") if k in every} | place
         if "metrics" in every:
             fixed["metrics"] = tuple(every["metrics"])
         samplers = [one for text in every["samplers"] for one in expand(text)]
@@ -131,9 +151,15 @@ def _entries(text: dict[str, Any], path: str) -> Iterator[Entry]:
                 denoiser = model
             choice = {"sampler": sampler, "denoiser": denoiser, "preset": drawn}
             cell = Cell.checked(**{**fixed, **own, **choice})
-            title = str(every.get("title", every.get("zoo", cell.graph)))
+            title = str(every.get("title", every.get("zoo", _name(cell.world))))
             axis = _axis(every.get("axis"), cell.sampler, path)
             yield Entry(cell, title, axis, every.get("column"), every.get("quick", True))
+
+
+def _name(world: str) -> str:
+    """What to call a world without a title: a world of walks by its graph."""
+    parts = walk_parts(world)
+    return world if parts is None else str(parts["graph"])
 
 
 def _modes(given: dict[str, Any]) -> list[tuple[str, str]]:

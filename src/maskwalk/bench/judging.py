@@ -15,15 +15,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from maskwalk.analysis.judge import Judge
-from maskwalk.bench.records import Record, RecordFile
-from maskwalk.bench.text_records import text_records
-from maskwalk.bench.text_run import REFERENCES, SAMPLES
+from maskwalk.bench.records import Record, RecordFile, latest, load_records
+from maskwalk.bench.text import REFERENCES, SAMPLES
 from maskwalk.errors import MaskwalkError
-from maskwalk.worlds.text.mauve import mauve
-from maskwalk.worlds.text.metrics import bits_per_byte, perplexity
+from maskwalk.worlds.metrics import METRICS, Sample, measure
+from maskwalk.worlds.text.metrics import Reading
 from maskwalk.worlds.text.passages import TOKENIZER, read_tokenizer_bytes
 
 CHUNK = 64  # texts read between two savings
@@ -56,7 +54,7 @@ class Judging:
         texts_of(self.out)
         return [
             record
-            for record in text_records(self.out)
+            for record in latest(load_records(self.out))
             if self._file(record["key"]).exists() and record.get("judge") != self.judge.name
         ]
 
@@ -69,23 +67,25 @@ class Judging:
     def __iter__(self) -> Iterator[Record]:
         if not self.todo:
             return
-        reference = self._reading("references")
+        references = self._reading("references")
         with RecordFile(self.out / "records.jsonl") as file:
-            for record, read in self.read():
-                numbers = {
-                    "judge_bpb": bits_per_byte(read["nats"], read["bytes"]),
-                    "judge_ppl": perplexity(read["nats"], read["tokens"]),
-                    "mauve": mauve(_features(read), _features(reference)),
-                }
-                judged = {
-                    **record,
-                    "judge": self.judge.name,
-                    "metrics": record["metrics"] | numbers,
-                }
+            for record, reading in self.read():
+                sample = Sample(
+                    world=None,
+                    tokens=torch.empty((len(reading.nats), 0), dtype=torch.int64),
+                    calls=None,
+                    prompts=torch.arange(len(reading.nats)),
+                    masked=torch.zeros(len(reading.nats), dtype=torch.int64),
+                    readings={"judge": reading, "references": references},
+                )
+                judged = record.copy()
+                judged["judge"] = self.judge.name
+                numbers = measure(sample, METRICS.reading("judge"))
+                judged["metrics"] = record["metrics"] | numbers
                 file.append(judged)
                 yield judged
 
-    def read(self) -> Iterator[tuple[Record, dict[str, Tensor]]]:
+    def read(self) -> Iterator[tuple[Record, Reading]]:
         """Only reads, references first: each record with what the judge makes of its texts."""
         if self.todo:
             self._reading("references")
@@ -102,13 +102,15 @@ class Judging:
     def _tokenizer(self) -> Any:
         return read_tokenizer_bytes((self.out / SAMPLES / TOKENIZER).read_bytes())
 
-    def _reading(self, name: str) -> dict[str, Tensor]:
+    def _reading(self, name: str) -> Reading:
         """What the judge makes of texts; held-out text, the same for every draw, is read once."""
         tokens = self._tokens(name)
         known = digest(tokens)
         if known not in self._readings:
             self._readings[known] = self._read(tokens, self.out / "features" / f"{known}.npz")
-        return {name: torch.from_numpy(value) for name, value in self._readings[known].items()}
+        arrays = self._readings[known]
+        nats, counts, sizes = (torch.from_numpy(arrays[key]) for key in NAMES[:3])
+        return Reading(nats, counts, sizes, arrays["features"].astype(np.float32))
 
     def _read(self, tokens: np.ndarray, path: Path) -> dict[str, np.ndarray]:
         """Reads on from what is kept, and keeps what was read every few texts."""
@@ -141,10 +143,6 @@ class Judging:
             if str(file["judge"]) != self.judge.name:
                 return {}
             return {name: file[name] for name in NAMES}
-
-
-def _features(reading: dict[str, Tensor]) -> np.ndarray:
-    return reading["features"].float().numpy()
 
 
 def digest(tokens: np.ndarray) -> str:

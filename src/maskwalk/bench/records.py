@@ -2,6 +2,9 @@
 
 A run killed at any moment leaves at most one unfinished last line, which the next run takes away
 before it goes on; a disk that fills up costs the record being written and none before it.
+
+`Record` is schema 2. Records of schema 1 (graph, walk, length and graph seed instead of a world, a
+preset instead of a mode) are read too: `upgrade` says the same in schema 2.
 """
 
 import gzip
@@ -10,11 +13,79 @@ import os
 import zlib
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypedDict, cast
 
+import pyarrow as pa
+
+from maskwalk.decoding.draw import DRAWS, mode_name
 from maskwalk.errors import MaskwalkError
+from maskwalk.specs import Spec
 
-Record = dict[str, Any]
+SCHEMA = 2
+HELD_OUT = "held_out"  # stands where a sampler would: text that policies should write like
+
+
+class TraceRecord(TypedDict):
+    """The unmasking of one sequence, position by position."""
+
+    tokens: list[int]
+    rounds: list[int]  # in which it was revealed; -1: given
+    entropy: list[float | None]  # nats of the marginal it was drawn from
+    valid: list[bool] | None  # None: nobody can check
+
+
+class Record(TypedDict, total=False):
+    """One setting and what came out; a `metrics` entry has value, se, n and more."""
+
+    schema: int
+    key: str
+    version: str
+    commit: str | None
+    experiment: str
+    cell: int  # its number in the experiment
+    title: str  # of the world, for a reader
+    world: str
+    task: str
+    sampler: str
+    denoiser: str
+    mode: str  # how tokens were drawn, in a word
+    draw: str
+    ties: str
+    count: int
+    per_prompt: int
+    seed: int
+    metrics: dict[str, dict[str, Any] | None]
+    described: dict[str, Any]  # metrics of a user's own: what a reader has to know of them
+    seconds: float
+    trace: TraceRecord | None
+    notes: list[str]
+    axis: dict[str, Any]  # where it stands on the x axis of a line figure
+    column: str  # of the paper's tables
+    published: dict[str, float]  # what the paper prints for it
+    texts: list[str]  # the first texts, of a world of text
+    judge: str  # who read them
+
+
+def upgrade(record: dict[str, Any]) -> Record:
+    """A record of schema 1 in the words of schema 2; one of schema 2 as it is."""
+    if record.get("schema", 1) != 1:
+        return cast(Record, record)
+    old = dict(record)
+    preset, draw = str(old.pop("preset")), old.pop("draw", None)
+    if isinstance(draw, dict):
+        old["draw"] = DRAWS.canonical(str(Spec("draw", (), draw)))
+        old["mode"] = mode_name(old["draw"], old.get("ties", "uniform"))
+    else:
+        old["mode"] = preset
+    if old.pop("kind", None) == "text":
+        old["world"] = str(Spec("text", (), {"source": None, "length": old.pop("length", None)}))
+        old["denoiser"] = old.pop("model", "")
+        old["task"] = "unconditional()"
+    else:
+        parts = [old.pop(key, None) for key in ("graph", "walk", "length", "graph_seed")]
+        names = ("graph", "law", "length", "seed")
+        old["world"] = f"walk({', '.join(f'{n}={v}' for n, v in zip(names, parts))})"
+    return cast(Record, old | {"schema": SCHEMA})
 
 
 class RecordFile:
@@ -45,7 +116,7 @@ class RecordFile:
         assert self._file is not None
         self._file.close()
 
-    def append(self, record: Record) -> None:
+    def append(self, record: Any) -> None:
         """Writes one record through to the disk, or leaves the file as it was and says why."""
         assert self._file is not None
         size = self.path.stat().st_size
@@ -107,7 +178,18 @@ def _lines(path: Path) -> list[bytes]:
         raise MaskwalkError(f"{path} is not a complete gzip file.") from None
 
 
-def read_records(path: Path) -> list[Record]:
+def read_rows(path: Path) -> list[Any]:
+    """The complete lines of a file as JSON values; None where a line is none."""
+    rows = []
+    for line in _lines(path):
+        try:
+            rows.append(json.loads(line))
+        except ValueError:
+            rows.append(None)
+    return rows
+
+
+def load_records(path: Path) -> list[Record]:
     """All complete records of a run (a file, or the directory it is in), in cell order.
 
     A file that ends in .gz is one that was packed to be kept; it is read, never written.
@@ -117,12 +199,58 @@ def read_records(path: Path) -> list[Record]:
     path = packed if packed.exists() and not path.exists() else path
     if not path.exists():
         raise MaskwalkError(f"There are no records at {path}. `maskwalk bench` writes them.")
-    found: list[Record] = []
+    records: list[Record] = []
     for number, line in enumerate(_lines(path), 1):
         try:
             record = json.loads(line)
             record["key"], record["metrics"]
-        except (ValueError, KeyError, TypeError):
+            known = record.get("schema", 1) in (1, SCHEMA)
+            record = upgrade(record) if known else record
+        except (ValueError, KeyError, TypeError, AttributeError):
             raise MaskwalkError(f"Line {number} of {path} is not a maskwalk record.") from None
-        found.append(record)
-    return sorted(found, key=lambda r: r.get("cell", 0))
+        if not known:
+            raise MaskwalkError(
+                f"Line {number} of {path} has schema {record['schema']!r}; this version of "
+                f"maskwalk reads schemas 1 and {SCHEMA}. Install the version that wrote it."
+            )
+        records.append(record)
+    return sorted(records, key=lambda r: r.get("cell", 0))
+
+
+def latest(records: list[Record]) -> list[Record]:
+    """The last record of every key: a judge writes a record again, with its own numbers in it."""
+    return list({record["key"]: record for record in records}.values())
+
+
+SETTINGS = (
+    *("experiment", "title", "world", "task", "sampler", "denoiser", "mode", "draw", "ties"),
+    *("count", "per_prompt", "seed", "seconds", "key"),
+)
+
+
+def numbers(record: Record) -> dict[str, Any]:
+    """Every number of every metric of a record, by column: coherence, coherence_se, tv1_floor …"""
+    flat: dict[str, Any] = {}
+    for metric, estimate in record["metrics"].items():
+        known = isinstance(estimate, dict) and estimate.get("value") is not None
+        flat[metric] = estimate["value"] if known and estimate is not None else None
+        more = {k: v for k, v in (estimate or {}).items() if known and k != "value"}
+        flat |= {
+            f"{metric}_{key}": value
+            for key, value in more.items()
+            if value is None or isinstance(value, bool | int | float)
+        }
+    return flat
+
+
+def read_records(path: str | Path) -> pa.Table:
+    """The records of a run as a table: a row a record, a column a setting or a number.
+
+    `.to_pandas()` for those who have pandas; what a record does not have is null.
+    """
+    rows = [
+        {key: record.get(key) for key in SETTINGS} | numbers(record)
+        for record in latest(load_records(Path(path)))
+    ]
+    columns = dict.fromkeys(key for row in rows for key in row)
+    return pa.table({key: [row.get(key) for row in rows] for key in columns})

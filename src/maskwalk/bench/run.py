@@ -1,101 +1,102 @@
-"""Where the work of an experiment runs: in this process, or in several on this machine.
+"""One runner for everything: a job is a key and a function; what it returns is appended to a file.
 
-Cells are independent and pure, so the only shared thing is the file of records, and only the parent
-writes it. A run goes on where an earlier one stopped: cells whose key is on disk are not run again.
+    jobs      cells of an experiment, settings of one on text, rows of a diagnosis, baselines
+    engine    where they run: here, in several processes (workers.py), or elsewhere
+
+A job's function is named, not passed, and its arguments are JSON, so that it can run in another
+process or on another machine: an engine for a cluster is one function of the same shape,
+`(jobs) -> iterator of (job, result)`, in a file of its own. Jobs are independent and pure, so the
+only shared thing is the file of results, and only the parent writes it. A run goes on where an
+earlier one stopped: jobs whose key is on disk are not run again.
 """
 
-import os
-import threading
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from multiprocessing import get_context, parent_process
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
-import torch
+from maskwalk.bench.records import Record, RecordFile, load_records
 
-from maskwalk import resources
-from maskwalk.bench.cell import Cell, run_cell
-from maskwalk.bench.experiment import Experiment
-from maskwalk.bench.records import Record, RecordFile, read_records
-from maskwalk.errors import whole
-from maskwalk.specs import load_plugin
+FUNCTIONS = {  # what a job may name
+    "cell": "maskwalk.bench.cell:cell_record",
+    "text": "maskwalk.bench.text:text_record",
+    "losses": "maskwalk.bench.diagnosis:losses_row",
+    "outcome": "maskwalk.bench.verdict.outcomes:outcome_row",
+}
+Result = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A piece of work: the key of its result, a function by name, and its arguments."""
+
+    key: str
+    function: str
+    arguments: dict[str, Any]
+    about: dict[str, Any] = field(default_factory=dict)  # said of the result, not computed
+    writes: tuple[Path, ...] = ()  # files it leaves besides; without them it runs again
+
+    @property
+    def label(self) -> str:
+        """What a progress bar says."""
+        return str(self.about.get("label") or self.arguments.get("label") or self.function)
+
+
+Engine = Callable[[Sequence[Job]], Iterator[tuple[Job, Result]]]
+
+
+def call(function: str, arguments: dict[str, Any], device: str) -> Result:
+    """Runs a job's function in this process."""
+    module, _, name = FUNCTIONS[function].partition(":")
+    found: Result = getattr(import_module(module), name)(**arguments, device=device)
+    return found
+
+
+def here(device: str = "cpu") -> Engine:
+    """The engine that runs jobs one after another in this process."""
+
+    def results(jobs: Sequence[Job]) -> Iterator[tuple[Job, Result]]:
+        for job in jobs:
+            yield job, call(job.function, job.arguments, device)
+
+    return results
+
+
+def engine(workers: int, device: str = "cpu", plugins: Sequence[str] = ()) -> Engine:
+    """The engine for so many processes: this one, or as many of their own."""
+    if workers <= 1:
+        return here(device)
+    from maskwalk.bench.workers import Processes
+
+    return Processes(workers, device, tuple(plugins))
 
 
 @dataclass
 class Run:
-    """An experiment being written to a directory; iterate over it to do the work."""
+    """Jobs being written to a file; iterate over it to do the work."""
 
-    experiment: Experiment
-    out: Path
-    workers: int = 1
-    device: str = "cpu"
-    includes: Sequence[str] = ()
+    jobs: Sequence[Job]
+    path: Path  # of the file of results
+    engine: Engine = field(default_factory=here)
+    load: Callable[[Path], Sequence[Any]] = load_records
     done: int = field(init=False, default=0)
-
-    def __post_init__(self) -> None:
-        whole("workers", self.workers, 1)
 
     @property
     def total(self) -> int:
-        """How many different cells the experiment has."""
-        return len({cell.key for cell in self.experiment.cells})
+        """How many different jobs there are."""
+        return len({job.key for job in self.jobs})
 
     def __iter__(self) -> Iterator[Record]:
-        with RecordFile(self.out / "records.jsonl") as file:
-            found = {record["key"] for record in read_records(file.path)}
-            todo = {
-                cell.key: (number, cell)
-                for number, cell in reversed(list(enumerate(self.experiment.cells)))
-                if cell.key not in found
-            }
-            work = sorted(todo.values(), key=lambda pair: pair[0])
-            self.done = self.total - len(work)
-            commit = resources.commit()
-            for number, record in self._results(work):
-                record["experiment"], record["cell"] = self.experiment.name, number
-                entry = self.experiment.entries[number]
-                record["title"], record["commit"] = entry.title, commit
-                record |= {k: v for k, v in (("axis", entry.axis), ("column", entry.column)) if v}
+        with RecordFile(self.path) as file:
+            known = {row["key"] for row in self.load(self.path)}
+            todo: dict[str, Job] = {}
+            for job in self.jobs:
+                if job.key not in known or not all(path.exists() for path in job.writes):
+                    todo.setdefault(job.key, job)
+            self.done = self.total - len(todo)
+            for job, result in self.engine(list(todo.values())):
+                record: Any = {"key": job.key, **result, **job.about}
                 file.append(record)
                 self.done += 1
                 yield record
-
-    def _results(self, work: list[tuple[int, Cell]]) -> Iterator[tuple[int, Record]]:
-        if self.workers == 1 or len(work) < 2:
-            for number, cell in work:
-                yield number, _record(cell, self.device, self.experiment.traces)
-            return
-        pool = ProcessPoolExecutor(
-            min(self.workers, len(work)),
-            mp_context=get_context("spawn"),
-            initializer=_start_worker,
-            initargs=(tuple(self.includes),),
-        )
-        with pool:
-            about = self.device, self.experiment.traces
-            futures = {pool.submit(_record, cell, *about): number for number, cell in work}
-            try:
-                for future in as_completed(futures):
-                    yield futures[future], future.result()
-            finally:
-                pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _record(cell: Cell, device: str, traces: bool) -> Record:
-    return run_cell(cell, device, trace=int(traces))[0]
-
-
-def _start_worker(includes: tuple[str, ...]) -> None:
-    """One thread each; samplers from outside; and no life after the parent's."""
-    torch.set_num_threads(1)
-    for path in includes:
-        load_plugin(path)
-    parent = parent_process()
-
-    def follow() -> None:
-        if parent is not None:
-            parent.join()
-        os._exit(1)
-
-    threading.Thread(target=follow, daemon=True).start()

@@ -6,9 +6,7 @@ from typing import Annotated
 import typer
 
 from maskwalk.cli import common
-from maskwalk.cli.common import bring_in, check_device, out, progress
-
-QUICK = 32  # prompts
+from maskwalk.cli.common import bring_in, check_device, out, run_jobs
 
 
 def bench(
@@ -21,26 +19,25 @@ def bench(
     device: common.Device = "cpu",
     include: common.Include = None,
 ) -> None:
-    """Run an experiment: graphs × tasks × samplers × denoisers, resumable at any moment.
+    """Run an experiment: worlds × tasks × samplers × denoisers, or texts; resumable at any moment.
 
     Killed, or out of disk? The same command goes on where it stopped.
 
     Example: maskwalk bench experiments/quickstart.toml --out runs/mine --workers 2
+
+    Example: maskwalk bench experiments/paper/figure_language.toml --quick --out runs/text
     """
-    from maskwalk.bench.experiment import Experiment
-    from maskwalk.bench.records import read_records
-    from maskwalk.bench.run import Run
+    from maskwalk.bench.experiment import load_experiment
+    from maskwalk.bench.records import latest, load_records
+    from maskwalk.bench.run import Run, engine
+    from maskwalk.errors import whole
     from maskwalk.report.terminal import terminal_table
 
-    includes = bring_in(include)
-    loaded = Experiment.load(experiment)
-    loaded = loaded.reduced(QUICK, 1) if quick else loaded
-    run = Run(loaded, to, workers, check_device(device), includes)
-    with progress() as shown:
-        bar = shown.add_task("starting", total=run.total)
-        for record in run:
-            shown.update(bar, completed=run.done, description=f"{record['sampler']:<32.32}")
-        shown.update(bar, completed=run.done, description="done")
-    keys = {cell.key for cell in run.experiment.cells}
-    out.print(terminal_table([r for r in read_records(to) if r["key"] in keys]))
+    plugins = bring_in(include)
+    jobs = load_experiment(experiment, quick).jobs(to)
+    workers = whole("workers", workers, 1)
+    run = Run(jobs, to / "records.jsonl", engine(workers, check_device(device), plugins))
+    run_jobs(run)
+    keys = {job.key for job in jobs}
+    out.print(terminal_table([r for r in latest(load_records(to)) if r["key"] in keys]))
     out.print(f"Records: {to / 'records.jsonl'}\nNext: maskwalk report {to}", soft_wrap=True)

@@ -1,7 +1,7 @@
 """`maskwalk list`: everything a spec can name."""
 
 import inspect
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.padding import Padding
@@ -9,6 +9,9 @@ from rich.text import Text
 
 from maskwalk.cli.common import Include, bring_in, out
 from maskwalk.errors import unknown
+
+if TYPE_CHECKING:
+    from maskwalk.specs import Registry
 
 PAPER = (
     "The paper: Bansal, Cholyeon, Kumar, Sanghavi, Sarkar, Understanding Parallel Samplers in "
@@ -20,17 +23,17 @@ def list_(
     kind: Annotated[str, typer.Argument(help="Only this kind, for example samplers.")] = "",
     include: Include = None,
 ) -> None:
-    """Everything a spec can name: graphs, walks, tasks, samplers, denoisers, metrics.
+    """Everything a spec can name: worlds, tasks, samplers, scores, draws, denoisers, metrics, …
 
     Example: maskwalk list samplers
     """
-    from maskwalk.cli.tables import TABLES
     from maskwalk.samplers.table import source
 
     bring_in(include)
-    if kind and kind not in TABLES:
-        raise unknown("kind", kind, TABLES)
-    for title, table in TABLES.items():
+    tables = all_tables()
+    if kind and kind not in tables:
+        raise unknown("kind", kind, tables)
+    for title, table in tables.items():
         if kind not in ("", title):
             continue
         out.print(f"[bold underline]{title}[/bold underline]")
@@ -45,7 +48,42 @@ def list_(
                 out.print(Padding(Text(f"Source: {said}", style="dim"), (0, 0, 0, 6), expand=False))
         if title == "samplers":
             out.print(Padding(Text(PAPER, style="dim"), (1, 0, 0, 2), expand=False))
+        if title == "draws":
+            out.print(Padding(Text(presets(), style="dim"), (0, 0, 0, 2), expand=False))
         out.print()
+
+
+def all_tables() -> "dict[str, Registry[Any]]":
+    """Every table of things a spec can name."""
+    from maskwalk.decoding.draw import DRAWS
+    from maskwalk.decoding.policy import SAMPLERS
+    from maskwalk.decoding.scores import SCORES
+    from maskwalk.denoisers.resolve import DENOISERS
+    from maskwalk.worlds.metrics import METRICS
+    from maskwalk.worlds.tasks import TASKS
+    from maskwalk.worlds.walks.graphs import GRAPHS
+    from maskwalk.worlds.walks.laws import WALKS
+    from maskwalk.worlds.world import WORLDS
+
+    return {
+        "worlds": WORLDS,
+        "graphs": GRAPHS,
+        "walks": WALKS,
+        "tasks": TASKS,
+        "samplers": SAMPLERS,
+        "scores": SCORES,
+        "draws": DRAWS,
+        "denoisers": DENOISERS,
+        "metrics": METRICS,
+    }
+
+
+def presets() -> str:
+    """The named draws in a sentence."""
+    from maskwalk.decoding.draw import PRESETS
+
+    parts = [f"{name} is {draw} with ties {ties}" for name, (draw, ties) in PRESETS.items()]
+    return f"Presets: {'; '.join(parts)}."
 
 
 def _shown(parameter: inspect.Parameter) -> str:

@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -10,22 +10,38 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from maskwalk.errors import MaskwalkError
-from maskwalk.specs import load_plugin
+from maskwalk.specs import load_installed_plugins, load_plugin
+
+if TYPE_CHECKING:
+    from maskwalk.bench.run import Run
 
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
 
-Graph = Annotated[
-    str | None, typer.Option(help="The graph, as a spec \\[st_er(nodes=500, p=0.01)].")
+World = Annotated[
+    str | None,
+    typer.Option(help="The world, as a spec, such as 'walk(length=16)'; `maskwalk list worlds`."),
 ]
-Walk = Annotated[str | None, typer.Option(help="The law of walks on it \\[lazy(stay=0.125)].")]
-Length = Annotated[int | None, typer.Option(help="Tokens in a walk [24].")]
-GraphSeed = Annotated[int | None, typer.Option(help="Seed of the graph [0].")]
+Graph = Annotated[
+    str | None, typer.Option(help="Of a world of walks: the graph \\[st_er(nodes=500, p=0.01)].")
+]
+Walk = Annotated[str | None, typer.Option(help="… the law of walks on it \\[lazy(stay=0.125)].")]
+Length = Annotated[int | None, typer.Option(help="… tokens in a walk [24].")]
+GraphSeed = Annotated[int | None, typer.Option(help="… seed of the graph [0].")]
 Denoiser = Annotated[
-    str, typer.Option(help="oracle, zoo:NAME (brings its graph and walk), or a trained directory.")
+    str, typer.Option(help="oracle, zoo:NAME (brings its world), or a trained directory.")
 ]
 Task = Annotated[str, typer.Option(help="unconditional, endpoints or bottleneck.")]
-Preset = Annotated[str, typer.Option(help="exact, or as_published (bfloat16 draws, index ties).")]
+Preset = Annotated[
+    str, typer.Option(help="A named draw with its ties: exact, or as_published (bfloat16, index).")
+]
+DrawSpec = Annotated[
+    str | None,
+    typer.Option("--draw", help="How a token is drawn, as a spec: 'draw(top_p=0.9, floor=0.2)'."),
+]
+Ties = Annotated[
+    str | None, typer.Option(help="Equal scores: uniform, or index (the lowest position).")
+]
 Count = Annotated[int, typer.Option(help="Sequences, or prompts if conditional.")]
 PerPrompt = Annotated[int, typer.Option(help="Samples for each prompt.")]
 Seed = Annotated[int, typer.Option(help="Seed of prompts and draws.")]
@@ -33,12 +49,15 @@ Device = Annotated[str, typer.Option(help="cpu, or cuda.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable, on stdout.")]
 Include = Annotated[
     list[str] | None,
-    typer.Option("--include", help="A Python file that registers your own samplers, graphs, …"),
+    typer.Option(
+        "--include", help="A Python file that registers your own worlds, samplers, metrics, …"
+    ),
 ]
 
 
 def bring_in(paths: list[str] | None) -> list[str]:
-    """Runs the user's own files; returns their paths."""
+    """Loads installed plug-ins and runs the user's own files; returns their paths."""
+    load_installed_plugins()
     for path in paths or []:
         load_plugin(path)
     return list(paths or [])
@@ -63,6 +82,16 @@ def progress() -> Progress:
     """A bar on stderr: what is done, how many of how many, and the time left."""
     text = TextColumn("{task.description}")
     return Progress(text, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=err)
+
+
+def run_jobs(run: "Run", name: str = "") -> None:
+    """Does the work of a run, with a bar."""
+    with progress() as shown:
+        bar = shown.add_task(f"{name or 'starting':<32.32}", total=run.total)
+        for record in run:
+            words = name or str(record["sampler"])
+            shown.update(bar, completed=run.done, description=f"{words:<32.32}")
+        shown.update(bar, completed=run.done, description=f"{name or 'done':<32.32}")
 
 
 def plain_table(first: str, *others: str) -> Table:

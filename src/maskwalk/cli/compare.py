@@ -34,15 +34,15 @@ def compare(
 
     Example: maskwalk compare runs/paper --json
     """
-    from maskwalk.bench.records import read_records
+    from maskwalk.bench.records import load_records
     from maskwalk.errors import unknown
-    from maskwalk.paper.claims import ledger, markdown
+    from maskwalk.paper.claims import markdown, verdicts
     from maskwalk.paper.compare import compare as compared
 
-    records = read_records(directory)
+    records = load_records(directory)
     if claims:
-        verdicts = ledger(records)
-        print(json.dumps(verdicts) if as_json else markdown(verdicts))
+        judged = verdicts(records)
+        print(json.dumps(judged) if as_json else markdown(judged))
         return
     found = compared(records)
     if as_json:

@@ -39,9 +39,9 @@ def generate(
     ] = None,
     count: Annotated[int, typer.Option(help="Texts.")] = 1,
     seed: common.Seed = 0,
-    temperature: Annotated[float, typer.Option(help="Of the draws.")] = 1.0,
-    top_p: Annotated[float, typer.Option(help="Draw from the likeliest tokens up to this.")] = 1.0,
-    min_p: Annotated[float, typer.Option(help="… at least this times the likeliest.")] = 0.0,
+    preset: common.Preset = "exact",
+    draw: common.DrawSpec = None,
+    ties: common.Ties = None,
     stop: Annotated[
         bool | None, typer.Option(help="Stop at end-of-text; default: unless the sampler remasks.")
     ] = None,
@@ -75,18 +75,20 @@ def generate(
 
     Example: maskwalk generate --denoiser zoo:books_mdm --length 64 --sampler 'bisection(order=4)'
 
+    Example: maskwalk generate --denoiser zoo:books_mdm --draw 'draw(temperature=0.7, top_p=0.9)'
+
     Example: maskwalk generate --denoiser hf:bert-base-uncased --prompt 'the cat' --trace
 
     Example: maskwalk generate --denoiser hf:mdlm-owt --tokenizer gpt2 --sampler bisection
     """
     from maskwalk.cli.unmasking import unmasking
-    from maskwalk.decoding.draw import Draw
+    from maskwalk.decoding.draw import DRAWS, read_draw
     from maskwalk.decoding.generation import generate as make
     from maskwalk.denoisers.language import load
     from maskwalk.denoisers.language.books import is_books, load_books
 
     bring_in(include)
-    draw = Draw(temperature=temperature, top_p=top_p, min_p=min_p)
+    drawn, broken = read_draw(preset, draw, ties)
     model: LanguageModel
     if is_books(denoiser):
         given = (tokenizer, kind, mask, shifted, end_of_text)
@@ -120,9 +122,10 @@ def generate(
         "length": length,
         "count": count,
     }
-    made = make(model, rule, **text, seed=seed, draw=draw, stop=stop, chat=chat, trace=trace)
+    text |= {"seed": seed, "ties": broken}
+    made = make(model, rule, **text, draw=DRAWS.build(drawn), stop=stop, chat=chat, trace=trace)
     if as_json:
-        print(json.dumps(_summary(denoiser, rule, text | {"seed": seed}, draw, model, made)))
+        print(json.dumps(_summary(denoiser, rule, text | {"draw": drawn}, model, made)))
         return
     if trace:
         out.print(unmasking(model, made, colour=out.color_system is not None))
@@ -137,11 +140,9 @@ def generate(
 
 
 def _summary(
-    denoiser: str, sampler: str, settings: dict[str, Any], draw: Any, model: Any, made: Any
+    denoiser: str, sampler: str, settings: dict[str, Any], model: Any, made: Any
 ) -> dict[str, Any]:
     """What --json prints: the settings, the texts, and what they cost."""
-    from dataclasses import asdict
-
     from maskwalk import __version__
     from maskwalk.samplers import SAMPLERS
 
@@ -150,7 +151,6 @@ def _summary(
         "sampler": SAMPLERS.canonical(sampler),
         **settings,
         "length": made.tokens.shape[1],
-        "draw": asdict(draw),
         "texts": made.texts,
         "tokens": made.tokens.tolist(),
         "calls": made.calls.tolist(),

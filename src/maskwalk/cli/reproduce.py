@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from maskwalk.cli.common import check_device, err, out, progress, say_written
+from maskwalk.cli.common import check_device, err, out, run_jobs, say_written
 from maskwalk.errors import MaskwalkError, unknown
 
 
@@ -53,8 +53,8 @@ def reproduce(
     """
     import torch
 
-    from maskwalk.bench.records import read_records
-    from maskwalk.bench.run import Run
+    from maskwalk.bench.records import load_records
+    from maskwalk.bench.run import Run, engine
     from maskwalk.cli.compare import show
     from maskwalk.paper import reproduce
     from maskwalk.paper.compare import compare, pairs
@@ -78,15 +78,12 @@ def reproduce(
     _warn(device, quick)
     if train or reproduce.lacking():
         os.environ["MASKWALK_ZOO"] = str(reproduce.train(to, device))
-    runs = [Run(e, to, workers, device) for e in reproduce.paper(only, quick)]
-    with progress() as shown:
-        for run in runs:
-            bar = shown.add_task(f"{run.experiment.name:<22}", total=run.total)
-            for _ in run:
-                shown.update(bar, completed=run.done)
-            shown.update(bar, completed=run.total)
-    keys = {cell.key for run in runs for cell in run.experiment.cells}
-    records = [record for record in read_records(to) if record["key"] in keys]
+    experiments = reproduce.paper(only, quick)
+    jobs = {experiment.name: experiment.jobs(to) for experiment in experiments}
+    for name, some in jobs.items():
+        run_jobs(Run(some, to / "records.jsonl", engine(workers, device)), name)
+    keys = {job.key for some in jobs.values() for job in some}
+    records = [record for record in load_records(to) if record["key"] in keys]
     flags = [f"--only {name}" for name in only or ()] + ["--quick"] * quick + ["--train"] * train
     command = " ".join(["maskwalk reproduce paper", *flags, "--out DIR"])
     for path in write_report(attach(records), to, ("html", "csv", "md"), command):
@@ -107,12 +104,13 @@ def _warn(device: str, quick: bool) -> None:
 def language(to: Path, quick: bool, models: Path | None, judge: str | None, device: str) -> None:
     """The experiment on text: write, score, replay; let the judge read; report."""
     from maskwalk.analysis.judge import load_judge
-    from maskwalk.bench.text_experiment import TextExperiment
-    from maskwalk.bench.text_records import text_records
-    from maskwalk.bench.text_run import TextRun
-    from maskwalk.cli.text.shared import judged, write
+    from maskwalk.bench.records import latest, load_records
+    from maskwalk.bench.run import Run, engine
+    from maskwalk.bench.text import TextExperiment
+    from maskwalk.cli.text.shared import judged
     from maskwalk.paper.reproduce import LANGUAGE
-    from maskwalk.report import text_table, write_text_report
+    from maskwalk.report import write_report
+    from maskwalk.report.terminal import terminal_table
     from maskwalk.resources import shipped
 
     file = shipped("experiments") / "paper" / f"{LANGUAGE}.toml"
@@ -120,7 +118,7 @@ def language(to: Path, quick: bool, models: Path | None, judge: str | None, devi
     _warn(device, quick)
     chosen = judge not in (None, "none")
     reader = load_judge(judge, device=device) if chosen else None  # first: it may not be there
-    write(TextRun(experiment, to, device))
+    run_jobs(Run(experiment.jobs(to), to / "records.jsonl", engine(1, device)), "writing")
     if judge is None:
         try:
             reader = load_judge(device=device)
@@ -129,10 +127,10 @@ def language(to: Path, quick: bool, models: Path | None, judge: str | None, devi
             err.print(f"Later, or elsewhere: maskwalk text judge {to}", soft_wrap=True)
     if reader is not None:
         judged(to, reader)
-    records = text_records(to)
-    out.print(text_table(records))
+    records = latest(load_records(to))
+    out.print(terminal_table(records))
     flags = ["--quick"] * quick + ["--models MODELS"] * (models is not None)
     command = " ".join([f"maskwalk reproduce paper --only {LANGUAGE}", *flags, "--out DIR"])
-    for path in write_text_report(records, to, ("html", "csv", "md"), command):
+    for path in write_report(records, to, ("html", "csv", "md"), command):
         if path.suffix == ".html":
             say_written(path)

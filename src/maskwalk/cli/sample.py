@@ -1,16 +1,22 @@
-"""`maskwalk sample`: one sampler, one graph, one task."""
+"""`maskwalk sample`: one sampler, one world, one task."""
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from maskwalk.cli import common
 from maskwalk.cli.common import bring_in, check_device, out, say_written
 
+if TYPE_CHECKING:
+    from maskwalk.bench.records import Record
+
+SHOWN = 4  # sequences
+
 
 def sample(
+    world: common.World = None,
     graph: common.Graph = None,
     walk: common.Walk = None,
     length: common.Length = None,
@@ -18,6 +24,8 @@ def sample(
     sampler: Annotated[str, typer.Option(help="The sampler, as a spec.")] = "bisection(order=1)",
     task: common.Task = "unconditional",
     preset: common.Preset = "exact",
+    draw: common.DrawSpec = None,
+    ties: common.Ties = None,
     count: common.Count = 512,
     per_prompt: common.PerPrompt = 1,
     graph_seed: common.GraphSeed = None,
@@ -27,19 +35,20 @@ def sample(
     as_json: common.AsJson = False,
     include: common.Include = None,
 ) -> None:
-    """Decode walks with one sampler and say how good they are.
+    """Decode sequences with one sampler and say how good they are.
 
     Example: maskwalk sample --sampler 'entropy(block=2)' --task endpoints
 
     Example: maskwalk sample --denoiser zoo:st_er_deg7 --sampler 'entropy(block=1)' --count 64
+
+    Example: maskwalk sample --denoiser zoo:st_er_deg7 --draw 'draw(floor=0.2)' --count 64
     """
     from maskwalk.bench.cell import Cell, run_cell
-    from maskwalk.cli.tables import summary
-    from maskwalk.report.walk import walk_summary
-    from maskwalk.worlds.walks.build import build_law
+    from maskwalk.worlds.world import build_world
 
     bring_in(include)
     cell = Cell.checked(
+        world=world,
         graph=graph,
         graph_seed=graph_seed,
         walk=walk,
@@ -48,6 +57,8 @@ def sample(
         sampler=sampler,
         denoiser=denoiser,
         preset=preset,
+        draw=draw,
+        ties=ties,
         count=count,
         per_prompt=per_prompt,
         seed=seed,
@@ -58,8 +69,19 @@ def sample(
     if as_json:
         print(json.dumps(summary(record)))
         return
-    law = build_law(cell.graph, cell.graph_seed, cell.walk, cell.length)
-    some = decoded.tokens[:4]
-    out.print(walk_summary(record, some.tolist(), law.valid(some).tolist()))
+    from maskwalk.report.sequence import sample_summary
+
+    place = build_world(cell.world)
+    out.print(sample_summary(record, [place.show(tokens) for tokens in decoded.tokens[:SHOWN]]))
     if trace is not None:
         say_written(trace)
+
+
+def summary(record: "Record") -> dict[str, Any]:
+    """What --json prints: the settings and every number, flat."""
+    from maskwalk.bench.records import numbers
+    from maskwalk.worlds.walks.world import walk_parts
+
+    left_out = ("schema", "key", "metrics", "trace", "described")
+    settings = {key: value for key, value in record.items() if key not in left_out}
+    return {**settings, **(walk_parts(record["world"]) or {}), **numbers(record)}

@@ -1,8 +1,11 @@
 """How a token is drawn from a marginal: the only place where that happens.
 
 A token is drawn by inverse CDF from one uniform (`streams.inverse_cdf`), after temperature and
-truncation, or by the bfloat16 race of published code. A preset names a whole: a draw, and how ties
-are broken.
+truncation, or by the bfloat16 race of published code. Commands and files name a draw by a spec,
+`draw(top_p=0.9)`, or by a preset, a named whole that also says how ties are broken:
+
+    exact          draw(), ties broken uniformly
+    as_published   draw(precision='bfloat16'), ties to the lowest position: as public code does
 """
 
 from dataclasses import dataclass
@@ -12,8 +15,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from maskwalk.decoding.scores import entropy
 from maskwalk.errors import MaskwalkError, one_of, real
 from maskwalk.kernels.rows import by_rows
+from maskwalk.specs import Registry, Spec, parse
 from maskwalk.streams import Purpose, Streams, inverse_cdf
 
 CLOSE = 1e-9  # probabilities this near to a bound of a truncation count as on it
@@ -27,13 +32,16 @@ class Draw:
     argmax p / (1e-10 - log(u + 1e-10)) with p and u in bfloat16, a hidden truncation: u is never
     nearer to 1 than 2^-8, so a token far less likely than the first can never win.
 
-    Truncations, off at their defaults, in the order temperature, top-p, min-p, renormalised after
-    each. With the tokens sorted by falling probability and F_j the sum of the first j:
+    Truncations, off at their defaults, in the order temperature, top-p, min-p, floor, renormalised
+    after each. With the tokens sorted by falling probability and F_j the sum of the first j:
 
         top_p          keeps token j if F_(j-1) < top_p: the token that crosses stays (Hugging Face)
         top_p_strict   keeps token j if F_j ≤ top_p, and always the first: the token that crosses
                        goes (the public ReMDM code, there called nucleus_p)
         min_p          keeps a token of at least min_p times the largest probability
+        floor          keeps a token of at least floor · exp(−H), H the entropy of what is left:
+                       relative to the typical probability, so a flat marginal loses nothing and a
+                       sharp one only its tail. The likeliest token always stays.
     """
 
     precision: str = "float64"
@@ -41,6 +49,7 @@ class Draw:
     top_p: float = 1.0
     top_p_strict: float = 1.0
     min_p: float = 0.0
+    floor: float = 0.0
 
     def __post_init__(self) -> None:
         one_of("precision", self.precision, ("float64", "bfloat16"))
@@ -48,6 +57,7 @@ class Draw:
         real("top_p", self.top_p, 1e-6, 1.0)
         real("top_p_strict", self.top_p_strict, 0.0, 1.0)
         real("min_p", self.min_p, 0.0, 1.0)
+        real("floor", self.floor, 0.0, 1.0)
 
     def shape(self, log_probs: Float[Tensor, "rows vocab"]) -> Float[Tensor, "rows vocab"]:
         """The marginals the tokens are really drawn from: temperature and truncation applied."""
@@ -59,6 +69,10 @@ class Draw:
             log_probs = _nucleus(log_probs, self.top_p_strict, crossing=False)
         if self.min_p > 0.0:
             least = log_probs.amax(-1, keepdim=True) + log(self.min_p) - CLOSE
+            log_probs = _keep(log_probs, log_probs >= least)
+        if self.floor > 0.0:
+            # exp(−H) ≤ max p, so with floor ≤ 1 the likeliest token is never below the bar.
+            least = (log(self.floor) - entropy(log_probs) - CLOSE)[:, None]
             log_probs = _keep(log_probs, log_probs >= least)
         return log_probs
 
@@ -109,14 +123,44 @@ def race(log_probs: Float[Tensor, "n vocab"], u: Float[Tensor, "n vocab"]) -> In
     return (probs / (1e-10 - (noise + 1e-10).log())).argmax(-1)
 
 
-PRESETS: dict[str, tuple[Draw, str]] = {
-    "exact": (Draw(), "uniform"),
-    "as_published": (Draw(precision="bfloat16"), "index"),
+DRAWS: Registry[Draw] = Registry("draw")
+DRAWS.register("draw")(Draw)
+TIES = ("uniform", "index")
+PRESETS = {
+    "exact": ("draw()", "uniform"),
+    "as_published": ("draw(precision='bfloat16')", "index"),
 }
 
 
 def preset(name: str) -> tuple[Draw, str]:
     """(draw, ties) of a named preset: `exact`, or `as_published` (bfloat16 race, lowest index)."""
-    if name not in PRESETS:
-        raise MaskwalkError(f"Unknown preset {name!r}. Known: {', '.join(PRESETS)}.")
-    return PRESETS[name]
+    draw, ties = read_draw(name)
+    return DRAWS.build(draw), ties
+
+
+def read_draw(
+    text: str = "exact", draw: str | None = None, ties: str | None = None
+) -> tuple[str, str]:
+    """(canonical draw, ties) of a preset or a draw's spec; `draw` and `ties` change parts of it."""
+    if text in PRESETS:
+        spec, broken = PRESETS[text]
+    elif "(" in text:
+        spec, broken = text, "uniform"
+    else:
+        raise MaskwalkError(
+            f"Unknown preset {text!r}. Known: {', '.join(PRESETS)}; or a draw such as "
+            "draw(top_p=0.9)."
+        )
+    spec = DRAWS.canonical(spec if draw is None else draw)
+    DRAWS.build(spec)  # its numbers are checked here
+    return spec, broken if ties is None else one_of("ties", ties, TIES)
+
+
+def mode_name(draw: str, ties: str) -> str:
+    """What to call a draw: its preset, or its spec with the defaults left out."""
+    for name in PRESETS:
+        if read_draw(name) == (draw, ties):
+            return name
+    plain, given = parse(DRAWS.canonical("draw()")).kwargs, parse(draw)
+    short = Spec(given.name, (), {k: v for k, v in given.kwargs.items() if v != plain.get(k)})
+    return str(short) if ties == "uniform" else f"{short}, ties {ties}"

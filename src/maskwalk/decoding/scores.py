@@ -11,18 +11,17 @@ positions a fully masked input has equal marginals everywhere, and without round
 an fp32 network would decide what is a tie.
 """
 
-from collections.abc import Callable
-
 import torch
 from jaxtyping import Float, Float64
 from torch import Tensor
 
-from maskwalk.errors import unknown
 from maskwalk.kernels.rows import by_rows
+from maskwalk.specs import Registry
 
-Score = Callable[[Tensor], Tensor]
+SCORES: Registry[Tensor] = Registry("score", context=("log_probs",))
 
 
+@SCORES.register("entropy")
 def entropy(log_probs: Float[Tensor, "rows vocab"]) -> Float64[Tensor, " rows"]:
     """Entropy of each marginal in nats; 0 log 0 = 0."""
     if log_probs.is_cuda:
@@ -38,11 +37,13 @@ def _entropy(log_probs: Float[Tensor, "rows vocab"]) -> Float64[Tensor, " rows"]
     return nats.sum(-1)
 
 
+@SCORES.register("confidence")
 def confidence(log_probs: Float[Tensor, "rows vocab"]) -> Float64[Tensor, " rows"]:
     """Minus the largest probability."""
     return -_largest(log_probs, 1)[:, 0]
 
 
+@SCORES.register("margin")
 def margin(log_probs: Float[Tensor, "rows vocab"]) -> Float64[Tensor, " rows"]:
     """Minus the gap between the two largest probabilities (one token: its probability)."""
     top = _largest(log_probs, 2)
@@ -61,13 +62,8 @@ def _largest(log_probs: Float[Tensor, "rows vocab"], count: int) -> Float64[Tens
     return log_probs.topk(count, -1).values.to(torch.float64).exp()
 
 
-SCORES: dict[str, Score] = {"entropy": entropy, "confidence": confidence, "margin": margin}
-
-
 def score(
     name: str, log_probs: Float[Tensor, "rows vocab"], grid: float
 ) -> Float64[Tensor, " rows"]:
     """The named score of each marginal, rounded to a multiple of `grid`."""
-    if name not in SCORES:
-        raise unknown("score", name, SCORES)
     return torch.round(SCORES[name](log_probs) / grid) * grid

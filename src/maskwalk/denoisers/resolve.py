@@ -1,7 +1,7 @@
-"""How the name of a denoiser becomes one.
+"""How the name of a denoiser becomes one, and which world it knows.
 
-oracle              exact conditionals of the walk law
-zoo:st_er_deg7      a shipped model; it brings its graph, walk law, length and graph seed
+oracle              exact conditionals of the world
+zoo:st_er_deg7      a shipped model; it brings its world
 runs/mine           a directory that `maskwalk train` wrote; likewise
 name(key=value)     anything registered from outside with @DENOISERS.register
 """
@@ -16,25 +16,23 @@ from maskwalk.denoisers.files import load_description, load_pretrained
 from maskwalk.errors import MaskwalkError, unknown
 from maskwalk.resources import zoo_manifest
 from maskwalk.specs import Registry, parse
-from maskwalk.worlds.walks.graphs import GRAPHS
-from maskwalk.worlds.walks.laws import WALKS, WalkLaw
-from maskwalk.worlds.walks.oracles import oracle_for
+from maskwalk.worlds.walks.world import walk_parts, walk_world
+from maskwalk.worlds.world import WORLDS, World
 
-DENOISERS: Registry[Denoiser] = Registry("denoiser", context=("law", "device"))
+DENOISERS: Registry[Denoiser] = Registry("denoiser", context=("world", "device"))
 ZOO = "zoo:"
-# What a walk law is made of, and what is taken where nothing is said.
-PLACE: dict[str, Any] = {
-    "graph": "st_er(nodes=500, p=0.01)",
-    "graph_seed": 0,
-    "walk": "lazy(stay=0.125)",
-    "length": 24,
-}
+WALK = ("graph", "walk", "length", "graph_seed")  # what a world of walks is made of
 
 
 @DENOISERS.register("oracle")
-def oracle(law: WalkLaw) -> Denoiser:
-    """Exact conditionals of the walk law: a perfect denoiser, no training."""
-    return oracle_for(law)
+def oracle(world: World) -> Denoiser:
+    """Exact conditionals of the world: a perfect denoiser, no training."""
+    found = world.oracle()
+    if found is None:
+        raise MaskwalkError(
+            "This world has no oracle: nobody can compute its conditionals. Name another denoiser."
+        )
+    return found
 
 
 def is_trained(name: str) -> bool:
@@ -53,41 +51,60 @@ def trained_on(name: str) -> dict[str, Any]:
 
 
 def of_text(name: str) -> bool:
-    """Whether a trained model is one of text, which has no graph."""
-    return is_trained(name) and "graph" not in trained_on(name)
+    """Whether a trained model is one of text."""
+    return is_trained(name) and not {"graph", "world"} & set(trained_on(name))
 
 
-def settle(name: str, given: dict[str, Any]) -> dict[str, Any]:
-    """Graph, graph seed, walk and length: from the model, from what is given, or the defaults.
-
-    A trained model knows only its own walks, so a setting that contradicts it is an error.
-    """
-    canonical = {"graph": GRAPHS.canonical, "walk": WALKS.canonical}
-    settled = {}
+def world_of(name: str) -> str | None:
+    """The canonical spec of the world a trained model knows; None if it is not trained."""
     if not is_trained(name) or of_text(name):
         _check_name(name)
-    known = trained_on(name) if is_trained(name) else {}
-    for key, default in PLACE.items():
-        value = given.get(key)
-        value = known.get(key, default) if value is None else value
-        settled[key] = canonical[key](value) if key in canonical else value
-        if key in known and settled[key] != known[key]:
+        return None
+    about = trained_on(name)
+    if "world" in about:
+        return WORLDS.canonical(about["world"])
+    return walk_world(**{key: about.get(key) for key in WALK})
+
+
+def resolve_world(denoiser: str, given: dict[str, Any]) -> str:
+    """The world to work in: the model's own, the one given, or the default walks.
+
+    `given` may name a `world`, or parts of one of walks. A trained model knows only its own world,
+    so a setting that contradicts it is an error.
+    """
+    parts = {key: given[key] for key in WALK if given.get(key) is not None}
+    known, world = world_of(denoiser), given.get("world")
+    if world is not None and parts:
+        raise MaskwalkError(
+            f"Give a world, or {' and '.join(parts)} of a world of walks, not both."
+        )
+    if known is None:
+        return walk_world(**parts) if world is None else WORLDS.canonical(world)
+    if world is not None and WORLDS.canonical(world) != known:
+        raise MaskwalkError(
+            f"{denoiser} was trained in the world {known}, not in {WORLDS.canonical(world)}; leave "
+            "world out, or choose another denoiser."
+        )
+    own = walk_parts(known) or {}
+    wanted = walk_parts(walk_world(**{**own, **parts})) if parts else own
+    for key in parts:
+        if wanted is None or key not in own or wanted[key] != own[key]:
             raise MaskwalkError(
-                f"{name} was trained with {key} {known[key]}, not {settled[key]}; leave "
+                f"{denoiser} was trained with {key} {own.get(key)}, not {parts[key]}; leave "
                 f"{key} out, or choose another denoiser."
             )
-    return settled
+    return known
 
 
-def build_denoiser(name: str, law: WalkLaw, device: str = "cpu") -> Denoiser:
-    """The denoiser a name stands for, for walks of `law`."""
+def build_denoiser(name: str, world: World, device: str = "cpu") -> Denoiser:
+    """The denoiser a name stands for, for sequences of `world`."""
     if not is_trained(name):
         _check_name(name)
-        return DENOISERS.build(name, law=law, device=device)
+        return DENOISERS.build(name, world=world, device=device)
     denoiser = load_pretrained(name).denoiser(device=device)
-    if denoiser.vocab_size != law.vocab_size:
+    if denoiser.vocab_size != world.vocab_size:
         raise MaskwalkError(
-            f"{name} knows {denoiser.vocab_size} tokens; the walks have {law.vocab_size} nodes."
+            f"{name} knows {denoiser.vocab_size} tokens; the world has {world.vocab_size}."
         )
     return denoiser
 

@@ -1,8 +1,8 @@
 """The paper's claims about graph walks, each as comparisons that records can decide.
 
 A claim says that some cells have more coherence (or a smaller TV) than others. A comparison is
-decided where the difference is more than two standard errors (of two independent means, which
-overstates them for samplers that share their prompts). A claim *holds* in a mode if all of its
+decided where the 95 % interval of the difference leaves zero out (of two independent means, which
+overstates it for samplers that share their prompts). A claim *holds* in a mode if all of its
 comparisons do, is *reversed* if none does and at least one points the other way, *open* if none is
 decided, and *mixed* otherwise. What is claimed to be about equal *holds* if no difference is
 decided.
@@ -12,13 +12,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from maskwalk.bench.records import Record
 from maskwalk.paper.compare import mode_of
 from maskwalk.specs import parse
+from maskwalk.stats import NORMAL, combined, settled_se
+from maskwalk.worlds.metrics import METRICS
 
-DECIDED = 2.0  # standard errors
 TREE, DENSE, CHAIN, DISTANT = "Tree", "Degree 7", "Chain of 10", "Distant-K"
 TWO = {b: f"2 communities, b={b}" for b in (1, 8, 64)}
 GUIDED = "guided_bisection(order={}, score='entropy')"
@@ -215,7 +214,7 @@ CLAIMS = (
 )
 
 
-def ledger(records: Iterable[Record], claims: tuple[Claim, ...] = CLAIMS) -> list[dict[str, Any]]:
+def verdicts(records: Iterable[Record], claims: tuple[Claim, ...] = CLAIMS) -> list[dict[str, Any]]:
     """Every claim with its verdict and numbers in each mode that has the cells."""
     cells: dict[tuple[str, At], Record] = {}
     for record in records:
@@ -236,16 +235,20 @@ def _judge(claim: Claim, mode: str, cells: dict[tuple[str, At], Record]) -> dict
     """The verdict in one mode; None where a cell was not run."""
     scores, shown = [], []
     for pair in claim.pairs:
-        held = [cells[mode, at]["metrics"].get(claim.metric) for at in pair if (mode, at) in cells]
-        if len(held) < 2 or not all(held):
+        records = [cells[mode, at] for at in pair if (mode, at) in cells]
+        known = [
+            (estimate["value"], _error(estimate, record, claim.metric))
+            for record in records
+            if (estimate := record["metrics"].get(claim.metric))
+        ]
+        if len(known) < 2:
             return None
-        more, less = held
-        error = float(np.hypot(more["se"] or 0.0, less["se"] or 0.0))
-        difference = more["value"] - less["value"]
+        (more, more_se), (less, less_se) = known
+        error, difference = combined(more_se, less_se), more - less
         scores.append(difference / max(error, 1e-9))
-        shown.append(f"{SHORT[claim.metric]}{_number(more['value'])} : {_number(less['value'])}")
-    above = sum(score > DECIDED for score in scores)
-    below = sum(score < -DECIDED for score in scores)
+        shown.append(f"{SHORT[claim.metric]}{_number(more)} : {_number(less)}")
+    above = sum(score > NORMAL for score in scores)
+    below = sum(score < -NORMAL for score in scores)
     if claim.equal:
         verdict = "holds" if above + below == 0 else "lower" if not above else "mixed"
         verdict = "higher" if above and not below else verdict
@@ -258,12 +261,18 @@ def _judge(claim: Claim, mode: str, cells: dict[tuple[str, At], Record]) -> dict
     return {"verdict": verdict, "decided": [above, below, len(scores)], "numbers": shown}
 
 
+def _error(estimate: dict[str, Any], record: Record, metric: str) -> float | None:
+    share = METRICS.describe(metric).share
+    prompts = record.get("count") or estimate["n"]
+    return settled_se(estimate["value"], estimate["se"], prompts, share)
+
+
 def _number(value: float) -> str:
     return f"{value:.3f}".replace("0.", ".", 1)
 
 
 def markdown(found: list[dict[str, Any]], claims: tuple[Claim, ...] = CLAIMS) -> str:
-    """The ledger as a Markdown table; more : less, and how many comparisons agree."""
+    """The verdicts as a Markdown table; more : less, and how many comparisons agree."""
     modes = list(dict.fromkeys(mode for row in found for mode in row["modes"]))
     lines = ["| claim | where | " + " | ".join(modes) + " |", "|---" * (len(modes) + 2) + "|"]
     for row, claim in zip(found, claims):

@@ -19,7 +19,7 @@ from scipy.stats import spearmanr
 
 from maskwalk.bench.records import Record
 from maskwalk.errors import MaskwalkError
-from maskwalk.paper.tables import error, place, printed, tables
+from maskwalk.paper.tables import error, printed, published_cell, tables
 
 ABOVE = 0.05
 FAR = 3.0  # combined standard errors
@@ -61,20 +61,20 @@ class Pair:
 
 def mode_of(record: Record) -> str:
     """as_published, exact or oracle: how the record was made."""
-    return "oracle" if record["denoiser"] == "oracle" else str(record["preset"])
+    return "oracle" if record["denoiser"] == "oracle" else record["mode"]
 
 
 def pairs(records: Iterable[Record]) -> list[Pair]:
     """Every record that has a published cell, beside it."""
     found = {}
     for record in records:
-        where = place(record)
+        where = published_cell(record)
         held = record["metrics"].get("coherence")
         if where is None or not held:
             continue
         table, name, column = where
         mode, published = mode_of(record), printed(*where)
-        found[mode, record["graph"], record["title"], record["task"], name] = Pair(
+        found[mode, record["world"], record["title"], record["task"], name] = Pair(
             mode,
             table,
             column,

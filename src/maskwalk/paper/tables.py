@@ -6,12 +6,12 @@ cells): the mean, and the standard deviation of four group means. A record belon
 """
 
 import json
-import math
 from functools import cache
 from pathlib import Path
 
 from maskwalk.bench.records import Record
 from maskwalk.specs import parse
+from maskwalk.stats import combined, group_spread_se, share_se
 
 TABLES = {
     "unconditional": "unconditional",
@@ -53,7 +53,7 @@ def _names() -> dict[str, str]:
     return {spec_of(name): name for name in tables()["unconditional"]}
 
 
-def place(record: Record) -> tuple[str, str, str] | None:
+def published_cell(record: Record) -> tuple[str, str, str] | None:
     """(table, sampler, column) of the published cell that belongs to a record, if there is one."""
     table = TABLES.get(parse(record["task"]).name)
     name, column = _names().get(record["sampler"]), record.get("column")
@@ -63,19 +63,18 @@ def place(record: Record) -> tuple[str, str, str] | None:
 
 
 def error(value: float, se: float | None, n: int) -> float:
-    """A standard error, at least the binomial one (with a success and a failure added).
+    """A standard error, at least that of as many independent sequences (stats.share_se).
 
     A spread of .000 among four groups is not an error of zero.
     """
-    p = (value * n + 1) / (n + 2)
-    return max(se or 0.0, math.sqrt(p * (1 - p) / n))
+    return max(se or 0.0, share_se(value, n))
 
 
 def printed(table: str, name: str, column: str) -> dict[str, float]:
     """A published cell: value, spread of four group means (sd), error of their mean (se)."""
     value, sd = tables()[table][name][column]
     n = 512 * (1 if table == "unconditional" else 32)
-    return {"value": value, "sd": sd, "se": error(value, sd / 3**0.5, n)}
+    return {"value": value, "sd": sd, "se": error(value, group_spread_se(sd), n)}
 
 
 def attach(records: list[Record]) -> list[Record]:
@@ -87,10 +86,12 @@ def attach(records: list[Record]) -> list[Record]:
 
 
 def _with(record: Record) -> Record:
-    where, held = place(record), record["metrics"].get("coherence")
+    where, held = published_cell(record), record["metrics"].get("coherence")
     if where is None or not held:
         return record
     published = printed(*where)
     ours = error(held["value"], held["se"], held["n"])
-    z = (held["value"] - published["value"]) / (ours**2 + published["se"] ** 2) ** 0.5
-    return {**record, "published": {**published, "z": z}}
+    z = (held["value"] - published["value"]) / combined(ours, published["se"])
+    attached = record.copy()
+    attached["published"] = {**published, "z": z}
+    return attached

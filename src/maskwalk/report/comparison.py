@@ -1,14 +1,15 @@
-"""Questions to the records of a language run: which of two policies, what predicts what, what a
+"""Questions to the records of a run on text: which of two policies, what predicts what, what a
 truncated draw changes.
 
 Differences come with 95 % intervals. Texts of two policies are treated as independent (they share
-random numbers, and MAUVE its references), so standard errors add in squares. Replay forces the same
-passages through every policy, so there the passages are compared one by one, which takes out how
-hard each of them is (where records have them). The replay of a policy that throws dice is an upper
-bound: its bits may be fewer. So a lead of the policy with the bound counts, and a lead over it does
-not; of two bounds nothing is known.
+random numbers, and a comparison with held-out text its references), so standard errors add in
+squares. Replay forces the same passages through every policy, so there the passages are compared
+one by one, which takes out how hard each of them is (where records have them). The replay of a
+stochastic policy is an upper bound: its bits may be fewer. So a lead of the policy with the bound
+counts, and a lead over it does not; of two bounds nothing is known.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from typing import Any, Literal
@@ -17,23 +18,17 @@ import numpy as np
 import torch
 from scipy.stats import rankdata, spearmanr
 
-from maskwalk.bench.records import Record
-from maskwalk.bench.text_experiment import AUTOREGRESSIVE, HELD_OUT
+from maskwalk.bench import labels
+from maskwalk.bench.records import HELD_OUT, Record
 from maskwalk.errors import MaskwalkError, unknown
+from maskwalk.report.arrange import AUTOREGRESSIVE
+from maskwalk.report.estimates import Estimate, estimate
 from maskwalk.samplers import SAMPLERS
+from maskwalk.stats import NORMAL, combined
+from maskwalk.worlds.metrics import COST, METRICS, QUALITY, Metric
 from maskwalk.worlds.text.metrics import bits_per_byte
 
-METRICS = ("mauve", "judge_bpb", "own_bpb", "replay_bpb", "entropy", "rep1", "rep2", "rep3")
-ASKED = (  # does the first predict the second?
-    ("judge_bpb", "mauve"),
-    ("own_bpb", "mauve"),
-    ("entropy", "mauve"),
-    ("replay_bpb", "mauve"),
-    ("judge_bpb", "replay_bpb"),
-    ("own_bpb", "replay_bpb"),
-)
 FEWEST, FEW = 5, 8  # settings below which ranks say nothing; up to which p is counted exactly
-Z = 1.96
 Which = Literal["", "first", "second", "both"]
 
 
@@ -45,9 +40,7 @@ class Difference:
     value: float
     half: float | None  # of the 95 % interval
     paired: bool = False
-    bound: Literal["", "first", "second", "both"] = (
-        ""  # which of the two is only an upper bound: first, second, both
-    )
+    bound: Which = ""  # which of the two is only an upper bound
 
     @property
     def clear(self) -> bool:
@@ -61,7 +54,7 @@ class Difference:
 class Prediction:
     """Spearman's rank correlation of two metrics over the settings that have both."""
 
-    preset: str
+    mode: str
     one: str
     other: str
     rho: float
@@ -69,62 +62,91 @@ class Prediction:
     n: int
 
 
-def find(records: list[Record], sampler: str, preset: str) -> Record:
+def find(records: Sequence[Record], sampler: str, mode: str) -> Record:
     """The record of a policy under a draw."""
-    wanted = sampler if sampler == HELD_OUT else SAMPLERS.canonical(sampler)
-    here = {r["sampler"]: r for r in records if r["preset"] == preset}
+    spec = sampler if sampler == HELD_OUT else SAMPLERS.canonical(sampler)
+    here = {r["sampler"]: r for r in records if r["mode"] == mode}
     if not here:
-        raise unknown("draw", preset, sorted({r["preset"] for r in records}))
-    if wanted not in here:
-        raise unknown(f"sampler in this run under {preset}:", wanted, here)
-    return here[wanted]
+        raise unknown("draw", mode, sorted({r["mode"] for r in records}))
+    if spec not in here:
+        raise unknown(f"sampler in this run under {mode}:", spec, here)
+    return here[spec]
+
+
+def _metrics(records: Sequence[Record]) -> list[Metric]:
+    """The metrics with figures of their own that some record holds, as a table would order them."""
+    described = {
+        key: METRICS.describe(key, record.get("described"))
+        for record in records
+        for key, numbers in record["metrics"].items()
+        if numbers
+    }
+    order = {key: i for i, key in enumerate(METRICS)}
+    metrics = [m for m in described.values() if m.drawn and m.role != COST]
+    return sorted(metrics, key=lambda m: order.get(m.key, len(order)))
+
+
+def _value(record: Record, metric: Metric) -> float | None:
+    number = estimate(record, metric)
+    return None if number is None else number.value
 
 
 def differences(one: Record, other: Record) -> list[Difference]:
     """one − other in every metric both have."""
-    found = []
-    for metric in METRICS:
-        a, b = one["metrics"].get(metric), other["metrics"].get(metric)
+    rows = []
+    for metric in _metrics([one, other]):
+        a, b = estimate(one, metric), estimate(other, metric)
         if a and b:
-            pair = _paired(a, b)
-            errors = [x["se"] for x in (a, b)] if pair is None else [pair]
-            half = None if None in errors else Z * float(np.hypot.reduce(errors))
-            bound = _bounded(a, b) if metric == "replay_bpb" else ""
-            value = a["value"] - b["value"]
-            found.append(Difference(metric, value, half, pair is not None, bound))
-    return found
+            pair = _paired(one["metrics"][metric.key], other["metrics"][metric.key])
+            errors = [a.se, b.se] if pair is None else [pair]
+            half = None if None in errors else NORMAL * combined(*errors)
+            value = a.value - b.value
+            rows.append(Difference(metric.key, value, half, pair is not None, _bounded(a, b)))
+    return rows
 
 
-def _bounded(a: Record, b: Record) -> Which:
-    """Which are bounds; a record that does not say may be of a policy that throws dice."""
-    one, other = a.get("bound", True), b.get("bound", True)
-    return "both" if one and other else "first" if one else "second" if other else ""
+def _bounded(a: Estimate, b: Estimate) -> Which:
+    """Which of two are bounds."""
+    if a.bound and b.bound:
+        return "both"
+    return "first" if a.bound else "second" if b.bound else ""
 
 
-def _paired(a: Record, b: Record) -> float | None:
+def _paired(a: Any, b: Any) -> float | None:
     """The standard error, passage by passage, if both went through the same passages."""
     if "nats" not in a or "nats" not in b or a["bytes"] != b["bytes"]:
         return None
     first, second = (torch.tensor(x["nats"], dtype=torch.float64) for x in (a, b))
-    error: float | None = bits_per_byte(first - second, torch.tensor(a["bytes"]))["se"]
-    return error
+    return bits_per_byte(first - second, torch.tensor(a["bytes"])).se
 
 
-def predictions(records: list[Record]) -> list[Prediction]:
+def _asked(records: Sequence[Record]) -> list[tuple[Metric, Metric]]:
+    """Does the first predict the second? Every metric the quality, and those with a direction."""
+    metrics = _metrics(records)
+    goals = sorted((m for m in metrics if m.better), key=lambda m: m.role != QUALITY)
+    return [
+        (one, goal)
+        for i, goal in enumerate(goals)
+        for one in metrics
+        if one != goal and one not in goals[:i]
+    ]
+
+
+def predictions(records: Sequence[Record]) -> list[Prediction]:
     """Does one metric put the policies in the order of another?"""
-    found = []
-    for preset in dict.fromkeys(r["preset"] for r in records):
-        apart = (HELD_OUT, AUTOREGRESSIVE)  # another model, not another policy of one
-        policies = [r for r in records if r["preset"] == preset and r["sampler"] not in apart]
-        for one, other in ASKED:
-            pairs = [
-                (r["metrics"][one]["value"], r["metrics"][other]["value"])
-                for r in policies
-                if one in r["metrics"] and other in r["metrics"]
-            ]
+    rows = []
+    apart = (HELD_OUT, AUTOREGRESSIVE)  # another model, not another policy of one
+    for mode in dict.fromkeys(r["mode"] for r in records):
+        policies = [
+            r for r in records if r["mode"] == mode and labels.read(r["sampler"]).name not in apart
+        ]
+        for one, other in _asked(records):
+            both = [(_value(r, one), _value(r, other)) for r in policies]
+            pairs = [(a, b) for a, b in both if a is not None and b is not None]
             if len(pairs) >= FEWEST and _vary(pairs):
-                found.append(Prediction(preset, one, other, *_ranks(pairs), len(pairs)))
-    return found
+                rho, p = _ranks(pairs)
+                rows.append(Prediction(mode, one.key, other.key, rho, p, len(pairs)))
+    return rows
 
 
 def _vary(pairs: list[tuple[float, float]]) -> bool:
@@ -135,10 +157,10 @@ def _vary(pairs: list[tuple[float, float]]) -> bool:
 def _ranks(pairs: list[tuple[float, float]]) -> tuple[float, float]:
     """Spearman's correlation and its p-value."""
     one, other = (rankdata(column) for column in np.array(pairs).T)
-    found: Any = spearmanr(one, other)
-    rho = float(found.statistic)
+    correlation: Any = spearmanr(one, other)
+    rho = float(correlation.statistic)
     if len(pairs) > FEW:
-        return rho, float(found.pvalue)
+        return rho, float(correlation.pvalue)
     # Few settings: all their orders are counted, the usual approximation is far off.
     orders = np.array(list(permutations(one))) - one.mean()
     spread = one.std() * other.std() * len(pairs)
@@ -146,35 +168,29 @@ def _ranks(pairs: list[tuple[float, float]]) -> tuple[float, float]:
     return rho, float((np.abs(every) >= abs(rho) - 1e-9).mean())
 
 
-def agreements(records: list[Record]) -> dict[str, float]:
+def agreements(records: Sequence[Record]) -> dict[str, float]:
     """Rank correlation of the policies under the first draw with those under the second."""
-    first, second = _by_draw(records)
+    first, second = _by_mode(records)
     both = [s for s in first if s in second and s != HELD_OUT]
-    found = {}
-    for metric in METRICS:
-        held = [s for s in both if all(metric in r[s]["metrics"] for r in (first, second))]
-        if len(held) >= FEWEST:
-            pairs = [
-                (first[s]["metrics"][metric]["value"], second[s]["metrics"][metric]["value"])
-                for s in held
-            ]
-            if _vary(pairs):
-                found[metric] = _ranks(pairs)[0]
-    return found
+    correlations = {}
+    for metric in _metrics(records):
+        numbers = [(_value(first[s], metric), _value(second[s], metric)) for s in both]
+        pairs = [(a, b) for a, b in numbers if a is not None and b is not None]
+        if len(pairs) >= FEWEST and _vary(pairs):
+            correlations[metric.key] = _ranks(pairs)[0]
+    return correlations
 
 
-def _by_draw(records: list[Record]) -> list[dict[str, Record]]:
+def _by_mode(records: Sequence[Record]) -> list[dict[str, Record]]:
     """The records of the first two draws, by sampler."""
-    presets = list(dict.fromkeys(r["preset"] for r in records))
-    if len(presets) < 2:
-        raise MaskwalkError(
-            f"This run has only one draw, {', '.join(presets)}: nothing to compare."
-        )
-    return [{r["sampler"]: r for r in records if r["preset"] == p} for p in presets[:2]]
+    modes = list(dict.fromkeys(r["mode"] for r in records))
+    if len(modes) < 2:
+        raise MaskwalkError(f"This run has only one draw, {', '.join(modes)}: nothing to compare.")
+    return [{r["sampler"]: r for r in records if r["mode"] == mode} for mode in modes[:2]]
 
 
-def truncations(records: list[Record]) -> dict[str, list[Difference]]:
+def truncations(records: Sequence[Record]) -> dict[str, list[Difference]]:
     """For every policy under two draws: the second minus the first, in every metric."""
-    first, second = _by_draw(records)
+    first, second = _by_mode(records)
     both = [s for s in first if s in second and s != HELD_OUT]
     return {s: differences(second[s], first[s]) for s in both}

@@ -12,10 +12,10 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
 from maskwalk.bench.labels import Family, Sampler
+from maskwalk.report.estimates import Estimate
 from maskwalk.report.layout import Box, place_labels
-from maskwalk.report.study import Estimate
 
-Mark = tuple[float, Estimate, Sampler]  # calls, value, whose
+Mark = tuple[float, Estimate, Sampler]  # cost, value, whose
 
 SYMBOLS = {
     "circle": "o", "square": "s", "diamond": "D", "up": "^", "down": "v", "star": "*", "cross": "X",
@@ -34,7 +34,7 @@ STYLE: Any = {
     "axes.axisbelow": True,
 }
 WIDE, HIGH = 2.9, 2.1  # inches a panel
-ROOMY = 32  # from how wide a range of calls on only powers of two have room
+ROOMY = 32  # from how wide a range of cost on only powers of two have room
 STOPS = [1, *(stop for i in range(1, 16) for stop in (2**i, 3 * 2 ** (i - 1)))]
 
 
@@ -71,8 +71,8 @@ def head(figure: Figure, words: str) -> None:
     figure.text(0.01, 1 - 0.06 / figure.get_figheight(), words, va="top", fontsize=9)
 
 
-def calls_axis(axis: Axes, low: float, high: float, words: str) -> None:
-    """Calls along x, from `low` to `high`, on a logarithmic scale with whole numbers."""
+def cost_axis(axis: Axes, low: float, high: float, words: str) -> None:
+    """Cost along x, from `low` to `high`, on a logarithmic scale with whole numbers."""
     axis.set(xscale="log", xlim=(low, high), xlabel=words)
     stops = STOPS if high / low < ROOMY else [2**i for i in range(16)]
     axis.xaxis.set_major_locator(FixedLocator([s for s in stops if low <= s <= high]))
@@ -85,9 +85,8 @@ def draw_marks(
     families: Sequence[Family],
     points: Sequence[Mark],
     xs: Sequence[float],
-    errors: float = 1.0,
 ) -> None:
-    """Marks with bars of so many standard errors, settings joined.
+    """Marks with bars over their 95 % intervals, settings joined.
 
     One artist a family: matplotlib is slow with many.
     """
@@ -97,7 +96,7 @@ def draw_marks(
             continue
         axis.errorbar(
             [x for x, _ in mine], [e.value for _, e in mine],
-            [errors * (e.se or 0) for _, e in mine],
+            [e.half or 0 for _, e in mine],
             color=family.light, marker=SYMBOLS[family.marker], linestyle="", elinewidth=0.9,
             markersize=8 if family.marker == "star" else 5, markeredgecolor="white",
             markeredgewidth=0.4, zorder=3,
@@ -114,7 +113,7 @@ def draw_front(
     paper: Sequence[tuple[float, float]],
     high: float,
 ) -> list[Box]:
-    """The steps of a Pareto front, up to `high` calls; returns what they cover on paper."""
+    """The steps of a Pareto front, up to a cost of `high`; returns what they cover on paper."""
     steps = [*corners, (high, corners[-1][1])]
     axis.step(
         *zip(*steps), where="post", color="#1f2328", linewidth=1, linestyle=(0, (3, 2)), zorder=2

@@ -23,15 +23,6 @@ class Label:
     far: bool
 
 
-def pareto_front(points: list[tuple[float, float]], sign: int) -> list[int]:
-    """Indices of the (calls, value) that no other beats in both; sign 1: higher is better."""
-    front: list[int] = []
-    for i in sorted(range(len(points)), key=lambda i: (points[i][0], -sign * points[i][1], i)):
-        if not front or sign * (points[i][1] - points[front[-1]][1]) > 0:
-            front.append(i)
-    return front
-
-
 def dodge(
     points: list[tuple[float, float]], first: list[int], gap: float, most: int = 12
 ) -> list[float]:

@@ -1,7 +1,7 @@
-"""Static figures of lines: a metric against a parameter, and the ledger's bars and rounds.
+"""Static figures of lines: a metric against a parameter, and the bars and rounds of losses.
 
-One file for every axis and mode (coherence and calls side by side), and one for every group of a
-ledger: stacked bars of dependence and denoiser error, and the nats lost in each round.
+One file for every axis and mode (quality and cost side by side), and one for every group of losses:
+stacked bars of dependence and denoiser error, and the nats lost in each round.
 """
 
 from collections.abc import Iterator
@@ -12,11 +12,14 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
+from maskwalk.report.budget_lines import drawn_series
 from maskwalk.report.drawing import HIGH, STOPS, SYMBOLS, WIDE, grid, head
-from maskwalk.report.ledger import Group, Row
-from maskwalk.report.rule_lines import drawn_series
-from maskwalk.report.series import METRICS, Line, Series
-from maskwalk.report.study import Study, finite
+from maskwalk.report.estimates import finite
+from maskwalk.report.losses import Group, Row, loss, lost_in
+from maskwalk.report.series import BY, Line, Series
+from maskwalk.report.study import Study
+from maskwalk.report.words import file_stem
+from maskwalk.worlds.metrics import COST
 
 PARTS = {"dependence": ("#8a4fb0", ""), "denoiser": ("#2f8577", "////")}  # hatched: also in grey
 LEAST = 1e-3  # nats; what a round loses spans powers, and may be nothing
@@ -27,24 +30,29 @@ LABEL = 6.5  # points; a label at the end of a line needs as much room
 def series_figures(study: Study) -> Iterator[tuple[str, Figure]]:
     """(file stem, figure): every axis in every mode that has lines on it."""
     for _, group in groupby(drawn_series(study), key=lambda s: (s.axis, s.title, s.task)):
-        both = list(group)
+        mates = list(group)
         for mode, name in enumerate(study.modes):
-            shown = [s for s in both if any(line.mode == mode for line in s.lines)]
-            if shown:
-                figure, axes = grid(len(shown), 2, WIDE, 1.3 * HIGH, 0.6)
-                figure.set_figwidth(figure.get_figwidth() + ROOM)  # labels stand right of the last
-                for axis, one in zip(axes, shown):
-                    box = axis.get_position()
-                    share = (figure.get_figwidth() - ROOM) / figure.get_figwidth()
-                    step = axes.index(axis) * 0.9 / figure.get_figwidth()
-                    axis.set_position(
-                        (box.x0 * share + step, box.y0, box.width * share * 0.82, box.height)
-                    )
-                    _draw(axis, study, one, [line for line in one.lines if line.mode == mode])
-                first = shown[0]
-                head(figure, f"{first.title}, {first.task}: against {first.axis} ({name})")
-                words = f"{first.metric} {first.axis} {first.title} {first.task} {name}".lower()
-                yield "-".join("".join(c if c.isalnum() else " " for c in words).split()), figure
+            pair = [s for s in mates if any(line.mode == mode for line in s.lines)]
+            if pair:
+                first = pair[0]
+                metric = first.metric.key.partition(BY)[0]
+                words = (metric, first.axis, first.title, first.task, name)
+                yield file_stem(*words), _figure(study, pair, mode)
+
+
+def _figure(study: Study, pair: list[Series], mode: int) -> Figure:
+    figure, axes = grid(len(pair), 2, WIDE, 1.3 * HIGH, 0.6)
+    figure.set_figwidth(figure.get_figwidth() + ROOM)  # labels stand right of the last
+    for i, (axis, one) in enumerate(zip(axes, pair)):
+        box = axis.get_position()
+        share = (figure.get_figwidth() - ROOM) / figure.get_figwidth()
+        step = i * 0.9 / figure.get_figwidth()
+        axis.set_position((box.x0 * share + step, box.y0, box.width * share * 0.82, box.height))
+        _draw(axis, study, one, [line for line in one.lines if line.mode == mode])
+    first = pair[0]
+    about = f"{first.title}, {first.task}: against {first.axis} ({study.modes[mode]})"
+    head(figure, f"{about}; bars are 95 % intervals")
+    return figure
 
 
 def _draw(axis: Axes, study: Study, one: Series, lines: list[Line]) -> None:
@@ -57,23 +65,23 @@ def _draw(axis: Axes, study: Study, one: Series, lines: list[Line]) -> None:
             continue
         axis.errorbar(
             [p.x or 0.0 for p in line.points], [p.value for p in line.points],
-            [p.se or 0.0 for p in line.points], color=family.light, linewidth=1, elinewidth=0.8,
-            marker=SYMBOLS[family.marker], markersize=6 if family.marker == "star" else 4,
-            markeredgecolor="white", markeredgewidth=0.3,
+            [p.estimate.half or 0.0 for p in line.points], color=family.light, linewidth=1,
+            elinewidth=0.8, marker=SYMBOLS[family.marker], markeredgecolor="white",
+            markersize=6 if family.marker == "star" else 4, markeredgewidth=0.3,
         )  # fmt: skip
     if one.logarithmic:
         axis.set(xscale="log", xlim=(low / 1.3, high * 1.3))
     axis.xaxis.set_major_locator(FixedLocator(one.values))
     axis.xaxis.set_minor_locator(NullLocator())
     axis.xaxis.set_major_formatter(ScalarFormatter())
-    if one.metric == "calls":
+    if one.metric.role == COST:
         axis.set(yscale="log")
         axis.yaxis.set_major_locator(FixedLocator(STOPS))
         axis.yaxis.set_minor_locator(NullLocator())
         axis.yaxis.set_major_formatter(ScalarFormatter())
-    else:
+    elif one.metric.share:
         axis.set(ylim=(-0.03, 1.05))
-    axis.set(xlabel=one.axis, ylabel=METRICS.get(one.metric, one.metric))
+    axis.set(xlabel=one.axis, ylabel=one.y)
     for at, words in one.marks:
         axis.axvline(at, color="#59616b", linewidth=0.9, linestyle="--", zorder=1)
         axis.annotate(
@@ -92,23 +100,23 @@ def _ends(axis: Axes, lines: list[Line]) -> None:
         up = axis.transData.transform((1, line.points[-1].value))[1]
         at = (up - axis.get_window_extent().y0) * 72 / axis.figure.dpi
         merged.setdefault(round(at), []).append(line.label)
-    kept: list[tuple[float, float, str]] = []  # the end, where its label stands, what it says
+    labels: list[tuple[float, float, str]] = []  # the end, where its label stands, what it says
     for at, names in merged.items():
         tries = [at + step * 0.7 * LABEL for step in (0, 1, -1, 2, -2, 3)]
         free = (y for y in tries if -4 <= y <= high + 4)
-        y = next((y for y in free if all(abs(y - k[1]) >= LABEL for k in kept)), None)
+        y = next((y for y in free if all(abs(y - k[1]) >= LABEL for k in labels)), None)
         if y is not None:  # else it would have to stand far from its line
-            kept.append((at, y, names[0] + (f" +{len(names) - 1}" if len(names) > 1 else "")))
-    for at, y, words in kept:
+            labels.append((at, y, names[0] + (f" +{len(names) - 1}" if len(names) > 1 else "")))
+    for at, y, words in labels:
         axis.annotate(
             words, (1, at / high), (5, y - at), xycoords="axes fraction", va="center",
             textcoords="offset points", fontsize=LABEL, annotation_clip=False,
         )  # fmt: skip
 
 
-def ledger_figure(study: Study, group: Group) -> Figure:
+def losses_figure(study: Study, group: Group) -> Figure:
     """Stacked bars of the two parts, least loss on top, and the loss of every round."""
-    order = sorted(range(len(group.rows)), key=lambda i: _loss(group.rows[i]))
+    order = sorted(range(len(group.rows)), key=lambda i: loss(group.rows[i]))
     high = max(0.17 * len(order), HIGH)
     figure = Figure(figsize=(8.6, high + 1.1))
     bottom, tall = 0.5 / (high + 1.1), high / (high + 1.1)
@@ -117,12 +125,13 @@ def ledger_figure(study: Study, group: Group) -> Figure:
     look = {f.name: f for f in study.families}
     for y, i in enumerate(order):
         row, sampler = group.rows[i], study.samplers[group.samplers[i]]
-        start = _stack(bars, row, y)
+        start, total = _stack(bars, row, y), loss(row)
         bound = "≤ " if row.get("kl_kind") == "upper" else ""
-        total = _loss(row)
-        said = "∞" if total == float("inf") else f"{bound}{total:.2f}"
-        bars.annotate(said, (start, y), (3, 0), textcoords="offset points", va="center", fontsize=6)
-        nats = [max(_lost(part), LEAST) for part in row["rounds"]]
+        words = "∞" if total == float("inf") else f"{bound}{total:.2f}"
+        bars.annotate(
+            words, (start, y), (3, 0), textcoords="offset points", va="center", fontsize=6
+        )
+        nats = [max(lost_in(part), LEAST) for part in row["rounds"]]
         family = look[sampler.family]
         rounds.plot(
             range(1, len(nats) + 1), nats, color=family.light, linewidth=0.9,
@@ -130,7 +139,7 @@ def ledger_figure(study: Study, group: Group) -> Figure:
         )  # fmt: skip
     names = [study.samplers[group.samplers[i]].label for i in order]
     bars.set_yticks(range(len(order)), names, fontsize=LABEL)
-    bars.set(ylim=(len(order) - 0.4, -0.6), xlabel="nats a walk")
+    bars.set(ylim=(len(order) - 0.4, -0.6), xlabel="nats per sequence")
     bars.margins(x=0.16)
     bars.grid(visible=False, axis="y")
     rounds.set(xlabel="round", ylabel="nats lost in the round", yscale="log", ylim=(LEAST, None))
@@ -154,15 +163,3 @@ def _stack(bars: Axes, row: Row, y: int) -> float:
         bars.barh(y, width, 0.7, start, color=colour, hatch=hatch, edgecolor="white", linewidth=0)
         start += width
     return start
-
-
-def _loss(row: Row) -> float:
-    if row.get("kl_infinite"):
-        return float("inf")
-    known = [finite(row.get(name)) for name in ("kl", "nll")]
-    return next((v for v in known if v is not None), 0.0)
-
-
-def _lost(part: Row) -> float:
-    parts = [finite(part.get(name)) for name in PARTS]
-    return sum(p or 0.0 for p in parts) if parts[0] is not None else finite(part.get("nll")) or 0.0

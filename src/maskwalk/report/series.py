@@ -1,14 +1,14 @@
-"""Lines against a parameter: coherence and calls against bridges, memory order, separation.
+"""Lines against a parameter: quality and cost against bridges, memory order, separation.
 
 A record says where it stands on an axis: `"axis": {"name": "bridges b", "value": 8, "marks": [4]}`
 (marks are vertical lines). Two kinds of axis are told apart by the records alone:
 
-    of the graph     every graph has one value; a line is a sampler, across the graphs
-    of the sampler   one graph has many values; a line is what differs only in the parameter that
-                     equals the value, and samplers of that graph without a value are level lines
+    of the world     every world has one value; a line is a sampler, across the worlds
+    of the sampler   one world has many values; a line is what differs only in the parameter that
+                     equals the value, and samplers of that world without a value are level lines
 
-A metric that holds its own curve, `{"by": [{"at": 3, "value": .5, "se": .02, "n": 640}, …]}`, such
-as `coherence_by_separation`, is a figure for every graph and task.
+A metric that holds its own curve, `{"by": [{"at": 3, "value": .5, "se": .02, "n": 640}, …]}`, is a
+figure for every world and task; what follows "_by_" in its name is the axis.
 """
 
 from dataclasses import dataclass, replace
@@ -16,11 +16,14 @@ from itertools import groupby, takewhile
 from typing import Any
 
 from maskwalk.bench import labels
-from maskwalk.report.study import Estimate, Record, Study, estimate, finite
+from maskwalk.bench.records import Record
+from maskwalk.report.estimates import Estimate, estimate, finite, read_estimate
+from maskwalk.report.study import Place, Study
+from maskwalk.specs import Spec
+from maskwalk.worlds.metrics import COST, METRICS, Metric
 
-METRICS = {"coherence": "coherence", "calls": "calls per walk"}
-BY = "_by_"  # metrics that are curves: coherence_by_separation
-SAID = {"separation": "separation h"}
+BY = "_by_"
+AXES = {"separation": "separation h"}
 
 
 @dataclass(frozen=True)
@@ -28,10 +31,13 @@ class Point:
     """One estimate on a line, and the sampler it belongs to; a level line has x None."""
 
     x: float | None
-    value: float
-    se: float | None
-    n: int | None
+    estimate: Estimate
     sampler: int
+
+    @property
+    def value(self) -> float:
+        """The number alone."""
+        return self.estimate.value
 
 
 @dataclass(frozen=True)
@@ -56,9 +62,15 @@ class Series:
     axis: str
     title: str
     task: str
-    metric: str
+    metric: Metric
     marks: list[tuple[float, str]]  # vertical lines and what stands above them
     lines: list[Line]
+
+    @property
+    def y(self) -> str:
+        """What the y axis says."""
+        of_cost = self.metric.role == COST
+        return f"{self.metric.title} per sequence" if of_cost else self.metric.title
 
     @property
     def values(self) -> list[float]:
@@ -73,36 +85,74 @@ class Series:
         )
 
 
-Found = tuple[tuple[int, int, int], Record, float | None]  # place, record, value on the axis
+Entry = tuple[Place, Record, float | None]  # where, what, and its value on the axis
+Frame = tuple[Series, list[tuple[str, Entry]]]  # without lines, and what belongs to which line
 
 
 def series(study: Study) -> list[Series]:
     """Every line figure of the study, in the order of its records."""
-    figures: dict[tuple[Any, ...], list[Found]] = {}
-    for place, record in study.cells.items():
-        name, value = place_on_axis(record)
-        if name:
-            figures.setdefault((name, *_setting(record)), []).append((place, record, value))
-    out, own = [], swept(study)
-    for (name, *_), found in figures.items():
-        one = any(place[1] in own for place, *_ in found)
-        out += _of_sampler(study, name, found) if one else [_of_graph(study, name, found)]
-    kept = [split for one in out for split in _by_metric(study, *one)]
-    return [s for s in [*kept, *_curves(study)] if len(s.values) > 1]
+    figures: dict[tuple[str, ...], list[Entry]] = {}
+    for (name, task), entries in _axes(study).items():
+        along = _along(entries)
+        for entry in entries:
+            figures.setdefault((name, task, _fixed(entry[1], along)), []).append(entry)
+    frames: list[Frame] = []
+    alone = swept(study)
+    for (name, *_), entries in figures.items():
+        own = any(place[1] in alone for place, *_ in entries)
+        frames += _of_sampler(study, name, entries) if own else [_of_world(study, name, entries)]
+    lines = [one for frame in frames for one in _by_metric(study, *frame)]
+    return [one for one in [*lines, *_curves(study)] if len(one.values) > 1]
 
 
 def place_on_axis(record: Record) -> tuple[str, float | None]:
     """The axis a record stands on, "" for none, and where; a level line has no place."""
-    held = record.get("axis")
-    if not isinstance(held, dict) or not held.get("name"):
+    axis = record.get("axis")
+    if not isinstance(axis, dict) or not axis.get("name"):
         return "", None
-    return str(held["name"]), finite(held.get("value"))
+    return str(axis["name"]), finite(axis.get("value"))
 
 
-def _setting(record: Record) -> tuple[Any, ...]:
-    """What the graphs of one axis share."""
-    family = labels.leading_name(str(record.get("graph")))
-    return (labels.task_label(record["task"]), family, record.get("walk"), record.get("length"))
+def _axes(study: Study) -> dict[tuple[str, str], list[Entry]]:
+    """What stands on each axis, task by task."""
+    axes: dict[tuple[str, str], list[Entry]] = {}
+    for place, record in study.cells.items():
+        name, value = place_on_axis(record)
+        if name:
+            key = (name, study.panels[place[1]].task)
+            axes.setdefault(key, []).append((place, record, value))
+    return axes
+
+
+def _along(entries: list[Entry]) -> set[str]:
+    """The parameters of the worlds that hold the axis's value in every record."""
+    known = [(record, value) for _, record, value in entries if value is not None]
+    holding = [
+        {key for key, part in _parameters(record) if value in _numbers(part)}
+        for record, value in known
+    ]
+    return set.intersection(*holding) if holding else set()
+
+
+def _fixed(record: Record, along: set[str]) -> str:
+    """What the worlds of one figure share: all but the numbers that the axis runs along.
+
+    Those of the first parameter (a graph) go too: a structure may have more to it than the value.
+    """
+    parts = []
+    for i, (key, part) in enumerate(_parameters(record)):
+        free = not i or key == "seed" or key in along
+        stars = labels.line(part) if isinstance(part, Spec) else "*"
+        parts.append(f"{key}={stars if free else part}")
+    return f"{labels.read(str(record['world'])).name}({', '.join(parts)})"
+
+
+def _parameters(record: Record) -> list[tuple[str, Any]]:
+    return list(labels.read(str(record["world"])).kwargs.items())
+
+
+def _numbers(part: Any) -> list[float | None]:
+    return list(labels.numbers(part).values()) if isinstance(part, Spec) else [finite(part)]
 
 
 def swept(study: Study) -> set[int]:
@@ -112,89 +162,81 @@ def swept(study: Study) -> set[int]:
         name, value = place_on_axis(record)
         if value is not None:
             values.setdefault((name, panel), set()).add(value)
-    return {panel for (_, panel), held in values.items() if len(held) > 1}
+    return {panel for (_, panel), different in values.items() if len(different) > 1}
 
 
-Figure = tuple[Series, list[tuple[str, Found]]]  # without its lines, and what belongs to which line
+def _of_world(study: Study, name: str, entries: list[Entry]) -> Frame:
+    titles = dict.fromkeys(study.panels[place[1]].title for place, *_ in entries)
+    task = study.panels[entries[0][0][1]].task
+    frame = Series(name, _shared(list(titles)), task, study.cost, _marks(entries), [])
+    placed = [entry for entry in entries if entry[2] is not None]
+    return frame, [(study.samplers[entry[0][2]].spec, entry) for entry in placed]
 
 
-def _of_graph(study: Study, name: str, found: list[Found]) -> Figure:
-    titles = dict.fromkeys(study.panels[place[1]].title for place, *_ in found)
-    task = study.panels[found[0][0][1]].task
-    frame = Series(name, _shared(list(titles)), task, "", _marks(found), [])
-    known = [item for item in found if item[2] is not None]
-    return frame, [(study.samplers[item[0][2]].spec, item) for item in known]
-
-
-def _of_sampler(study: Study, name: str, found: list[Found]) -> list[Figure]:
+def _of_sampler(study: Study, name: str, entries: list[Entry]) -> list[Frame]:
     out = []
-    for panel in dict.fromkeys(place[1] for place, *_ in found):
-        mine = [item for item in found if item[0][1] == panel]
+    for panel in dict.fromkeys(place[1] for place, *_ in entries):
+        mine = [entry for entry in entries if entry[0][1] == panel]
         on_it = {place for place, *_ in mine}
-        level = [item for item in mine if item[2] is None] or [
+        level = [entry for entry in mine if entry[2] is None] or [
             (place, record, None)
             for place, record in study.cells.items()
             if place[1] == panel and place not in on_it
         ]
         knobs = _knobs(study, mine)
         keyed = []
-        for item in [*(m for m in mine if m[2] is not None), *level]:
-            sampler = study.samplers[item[0][2]]
-            along = knobs.get(sampler.family, set()) if item[2] is not None else set()
-            spec = labels.read(sampler.spec)
-            keyed.append((labels.line(spec, along), item))
-        shown = study.panels[panel]
-        out.append((Series(name, shown.title, shown.task, "", _marks(mine), []), keyed))
+        for entry in [*(e for e in mine if e[2] is not None), *level]:
+            sampler = study.samplers[entry[0][2]]
+            along = knobs.get(sampler.family, set()) if entry[2] is not None else set()
+            keyed.append((labels.line(labels.read(sampler.spec), along), entry))
+        title, task = study.panels[panel].title, study.panels[panel].task
+        out.append((Series(name, title, task, study.cost, _marks(mine), []), keyed))
     return out
 
 
-def _knobs(study: Study, found: list[Found]) -> dict[str, set[str]]:
+def _knobs(study: Study, entries: list[Entry]) -> dict[str, set[str]]:
     """For every family the parameters that equal the axis value in all its records."""
     out: dict[str, set[str]] = {}
-    for (_, _, s), _, value in found:
+    for (_, _, s), _, value in entries:
         if value is not None:
             sampler = study.samplers[s]
-            held = labels.numbers(labels.read(sampler.spec))
-            equal = {path for path, number in held.items() if number == value}
+            numbers = labels.numbers(labels.read(sampler.spec))
+            equal = {path for path, number in numbers.items() if number == value}
             out[sampler.family] = out.get(sampler.family, equal) & equal
     return out
 
 
 def _shared(titles: list[str]) -> str:
-    """What the titles of an axis's graphs begin with, in whole words; else all, or how many."""
+    """What the titles of an axis's worlds begin with, in whole words; else all, or how many."""
     words = zip(*(title.split() for title in titles))
     prefix = [w[0] for w in takewhile(lambda w: len(set(w)) == 1, words)]
-    every = " / ".join(titles) if len(titles) < 4 else f"{len(titles)} graphs"
+    every = " / ".join(titles) if len(titles) < 4 else f"{len(titles)} worlds"
     return " ".join(prefix).rstrip(",;:·") or every
 
 
-def _marks(found: list[Found]) -> list[tuple[float, str]]:
+def _marks(entries: list[Entry]) -> list[tuple[float, str]]:
     """Numbers, or {"at": 5, "label": "K + 1"}."""
     out: dict[float, str] = {}
-    for mark in (m for _, record, _ in found for m in record["axis"].get("marks") or []):
+    for mark in (m for _, record, _ in entries for m in record["axis"].get("marks") or []):
         at = finite(mark.get("at") if isinstance(mark, dict) else mark)
         if at is not None:
             out[at] = str(mark.get("label", f"{at:g}")) if isinstance(mark, dict) else f"{at:g}"
     return sorted(out.items())
 
 
-def _by_metric(study: Study, frame: Series, keyed: list[tuple[str, Found]]) -> list[Series]:
-    """The figure of every metric that the records hold."""
+def _by_metric(study: Study, frame: Series, keyed: list[tuple[str, Entry]]) -> list[Series]:
+    """The figure of the quality, and that of the cost."""
     out = []
-    for metric in METRICS:
+    for metric in (m for m in (study.quality, study.cost) if m):
         lines: dict[tuple[int, str], list[Point]] = {}
         for key, (place, record, x) in keyed:
-            held = estimate(record, metric)
-            if held:
+            result = estimate(record, metric)
+            if result:
                 mode, _, sampler = place
-                lines.setdefault((mode, key), []).append(_point(x, held, sampler))
-        made = [_line(study, mode, points) for (mode, _), points in lines.items()]
-        out.append(replace(frame, metric=metric, lines=_named(study, made)))
+                lines.setdefault((mode, key), []).append(Point(x, result, sampler))
+        named = [_line(study, mode, points) for (mode, _), points in lines.items()]
+        out.append(replace(frame, metric=metric, lines=_named(study, named)))
     return out
-
-
-def _point(x: float | None, held: Estimate, sampler: int) -> Point:
-    return Point(x, held.value, held.se, held.n, sampler)
 
 
 def _line(study: Study, mode: int, points: list[Point]) -> Line:
@@ -225,28 +267,28 @@ def _common(names: list[str]) -> str:
 
 
 def _curves(study: Study) -> list[Series]:
-    """Metrics that are curves of their own, a figure for every graph and task."""
-    figures: dict[tuple[int, str], list[Line]] = {}
+    """Metrics that are curves of their own, a figure for every world and task."""
+    figures: dict[tuple[int, Metric], list[Line]] = {}
     for (mode, panel, sampler), record in study.cells.items():
-        for metric, held in record["metrics"].items():
-            rows = held.get("by") if isinstance(held, dict) else None
-            points = [p for row in rows or [] if (p := _row(row, sampler))]
-            if points and BY in metric:
+        for key, numbers in record["metrics"].items():
+            rows = numbers.get("by") if isinstance(numbers, dict) else None
+            if not rows or BY not in key:
+                continue
+            metric = METRICS.describe(key, record.get("described"))
+            per_prompt = finite(record.get("per_prompt")) or 1.0
+            points = [p for row in rows if (p := _point(row, metric, per_prompt, sampler))]
+            if points:
                 line = _line(study, mode, points)
                 figures.setdefault((panel, metric), []).append(line)
     out = []
     for (panel, metric), lines in figures.items():
-        what, _, by = metric.partition(BY)
-        shown = study.panels[panel]
-        axis = SAID.get(by, labels.spoken(by))
-        out.append(Series(axis, shown.title, shown.task, what, [], _named(study, lines)))
+        by = metric.key.partition(BY)[2]
+        place, axis = study.panels[panel], AXES.get(by, labels.spoken(by))
+        out.append(Series(axis, place.title, place.task, metric, [], _named(study, lines)))
     return out
 
 
-def _row(row: Any, sampler: int) -> Point | None:
-    if not isinstance(row, dict):
-        return None
-    x, value, n = (finite(row.get(key)) for key in ("at", "value", "n"))
-    if x is None or value is None:
-        return None
-    return Point(x, value, finite(row.get("se")), None if n is None else int(n), sampler)
+def _point(row: Any, metric: Metric, per_prompt: float, sampler: int) -> Point | None:
+    result = read_estimate(row, metric, per_prompt)
+    x = finite(row.get("at")) if result else None
+    return None if result is None or x is None else Point(x, result, sampler)

@@ -1,19 +1,24 @@
 """The minute's reading: what was run, and what came out, as sentences computed from the records.
 
-A sampler is called *as good as the best* when it is within two standard errors of the difference;
-the cheapest such sampler is the one worth using. "Never off the graph" means in these samples.
+A sampler is called *as good as the best* when it is within the 95 % interval of the difference; the
+cheapest such sampler is the one worth using. "Flawless" means in these samples.
 """
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
-from math import hypot
-from typing import Protocol, runtime_checkable
 
-from maskwalk.report.study import Study, estimate, spread
-from maskwalk.report.tables import span
+from maskwalk.bench import labels
+from maskwalk.bench.records import Record
+from maskwalk.report.estimates import floor_of, number
+from maskwalk.report.points import Point, beyond_noise, level, points_of
+from maskwalk.report.study import REFERENCE, Study
+from maskwalk.report.swaps import Swaps
+from maskwalk.report.words import capital, listed, plural, span
+from maskwalk.stats import NORMAL, combined
+from maskwalk.worlds.metrics import Metric
 
-NOISE = 2.0  # standard errors of a difference that are not called a difference
+GOOD = 0.95  # of a quality that is a share: from here on a sampler should also be faithful
+EQUAL = 0.05  # costs that differ by less are the same
 
 
 @dataclass(frozen=True)
@@ -24,143 +29,102 @@ class Finding:
     text: str
 
 
-@dataclass(frozen=True)
-class Point:
-    """A sampler in a panel: how coherent, at how many calls."""
-
-    sampler: int
-    panel: int
-    value: float
-    spread: float
-    calls: float
-    calls_max: float
-
-
-@runtime_checkable
-class Changes(Protocol):
-    """Pairs that change order between graphs: of samplers (flips.py) or of rules (rules.py)."""
-
-    @property
-    def found(self) -> Sequence[object]:
-        """The pairs."""
-
-    @property
-    def comparisons(self) -> int:
-        """How many were looked at."""
-
-    @property
-    def of(self) -> str:
-        """What the pairs consist of."""
-
-
-def plural(count: int, word: str) -> str:
-    """ "1 graph", "5 graphs"."""
-    return f"{count:,} {word}{'' if count == 1 else 's'}"
-
-
-def listed(words: list[str], most: int = 8) -> str:
-    """ "a, b and c", at most so many; "a; b, c; and d" where the words hold commas themselves."""
-    if len(words) > most:
-        words = [*words[: most - 1], f"{len(words) - most + 1} more"]
-    if len(words) == 1:
-        return words[0]
-    if any("," in word for word in words):
-        return "; ".join([*words[:-1], f"and {words[-1]}"])
-    return ", ".join(words[:-1]) + " and " + words[-1]
-
-
 def intro(study: Study) -> str:
     """What was run, in two sentences."""
-    titles = dict.fromkeys(panel.title for panel in study.panels)
-    records = list(study.cells.values())
-    lengths = sorted({r["length"] for r in records if r.get("length")})
-    held = [estimate(r, "coherence") for r in records]
-    made = sum(e.n or 0 for e in held if e)
-    if not records:
-        return "The ledger of samplers: where nats are lost, and why."
-    ran = f"{plural(len(study.tried), 'sampler')} on {plural(len(titles), 'graph')}"
-    ran += f" and {plural(len(study.tasks), 'task')} ({listed(study.tasks)})"
-    ran += f", with {listed(study.modes)}." if study.modes else "."
-    long = f" of {span([float(x) for x in lengths])} tokens" if lengths else ""
-    total = f" {plural(made, 'walk')}{long} in all." if made else ""
-    return ran + total
+    if not study.records:
+        return "Where nats are lost, and why: exact sequences forced through each sampler."
+    samplers = sum(s not in study.causal for s in study.tried)
+    ran = [plural(samplers, "sampler")] if samplers else []
+    ran += ["AR"] * bool(study.causal) + [REFERENCE] * bool(study.references)
+    titles = list(dict.fromkeys(panel.title for panel in study.panels))
+    where = titles[0] if len(titles) == 1 else plural(len(titles), "world")
+    tasks = f" and {plural(len(study.tasks), 'task')} ({listed(study.tasks)})"
+    tasks = tasks if len(study.tasks) > 1 else f" ({study.tasks[0]})"
+    text = f"{listed(ran)} on {where}{tasks}, with {listed(study.modes)}."
+    sequences = sum(_sequences(record) for record in study.cells.values())
+    worlds = [labels.read(str(record["world"])).kwargs for record in study.records]
+    lengths = [float(w["length"]) for w in worlds if isinstance(w.get("length"), int)]
+    long = f" of {span(lengths)} tokens" if lengths else ""
+    return text + (f" {plural(sequences, 'sequence')}{long} in all." if sequences else "")
 
 
-def findings(study: Study, mode: int, flips: Changes) -> list[Finding]:
-    """The sentences of one mode; empty where it has no coherence at all."""
-    points = points_of(study, mode)
-    if not points:
+def _sequences(record: Record) -> int:
+    """How many were decoded: what its numbers are of, else what was asked for."""
+    numbers = [metric for metric in record["metrics"].values() if isinstance(metric, dict)]
+    return max([int(metric.get("n") or 0) for metric in numbers] or [record.get("count") or 0])
+
+
+def findings(study: Study, mode: int, swaps: Swaps) -> list[Finding]:
+    """The sentences of one mode by its quality; none where nothing can be compared."""
+    points, metric = points_of(study, mode), study.quality
+    if not points or metric is None:
         return []
-    made = [_flawless(study, points), *_best(study, points), _cheaper(study, points)]
-    made += [_gap(study, points), _flips(flips), *_faithful(study, mode)]
-    return [finding for finding in made if finding]
+    sentences = [_flawless(study, metric, points), *_best(study, metric, points)]
+    sentences += [_cheaper(study, metric, points), _gap(study, metric, points), _swaps(swaps)]
+    return [finding for finding in [*sentences, *_faithful(study, mode, metric)] if finding]
 
 
-def points_of(study: Study, mode: int) -> list[Point]:
-    """Every sampler of a mode in every panel, where coherence and calls are known."""
-    out = []
-    for (m, p, s), record in study.cells.items():
-        held, calls = (study.estimate(m, p, s, metric) for metric in ("coherence", "calls"))
-        if m == mode and held and calls:
-            error = spread(held, record.get("per_prompt") or 1)
-            most = calls.more.get("max") or calls.value
-            out.append(Point(s, p, held.value, error, calls.value, most))
-    return out
-
-
-def _calls(points: list[Point]) -> str:
-    mean = span([p.calls for p in points])
-    most = max(p.calls_max for p in points)
-    beyond = most > max(p.calls for p in points) + 0.05
-    return f"{mean} calls" + (f" and never over {most:g}" if beyond else "")
+def _costs(study: Study, points: list[Point]) -> str:
+    mean, name = span([p.cost for p in points]), study.cost.title
+    most = max(p.cost_max for p in points)
+    beyond = most > max(p.cost for p in points) + EQUAL
+    return f"{mean} {name}" + (f" and never over {most:g}" if beyond else "")
 
 
 def where(study: Study, panel: int) -> str:
-    """The graph, and the task if there are several."""
-    shown = study.panels[panel]
-    return f"{shown.title} ({shown.task})" if len(study.tasks) > 1 else shown.title
+    """The world, and the task if there are several."""
+    place = study.panels[panel]
+    return f"{place.title} ({place.task})" if len(study.tasks) > 1 else place.title
 
 
-def _flawless(study: Study, points: list[Point]) -> Finding | None:
+def _flawless(study: Study, metric: Metric, points: list[Point]) -> Finding | None:
+    """Who has every sequence right, everywhere; else the best in its worst case."""
     panels = {p.panel for p in points}
     by = {s: [p for p in points if p.sampler == s] for s in {p.sampler for p in points}}
     whole = {s: mine for s, mine in by.items() if {p.panel for p in mine} == panels}
-    if len(by) < 2 or not whole:
+    if len(by) < 2 or not whole or not metric.share or metric.better < 0:
         return None
     clean = [s for s, mine in whole.items() if all(p.value == 1 for p in mine)]
-    every = "on the only graph and task" if len(panels) == 1 else f"in all {len(panels)} panels"
-    who = "No sampler" if len(whole) == len(by) else f"Of the {len(whole)} samplers run there none"
+    every = "in the only panel" if len(panels) == 1 else f"in all {len(panels)} panels"
     if clean:
-        cost = {s: max(p.calls for p in whole[s]) for s in clean}
-        cheap = [s for s in clean if cost[s] < max(cost.values())] or clean
-        rest = [s for s in clean if s not in cheap]
-        cheap.sort(key=lambda s: (cost[s], s))
-        text = listed([f"{study.samplers[s].label} ({_calls(whole[s])})" for s in cheap])
-        text = f"{text} made no invalid step {every}."
-        if rest:
-            also = listed([study.samplers[s].label for s in sorted(rest)])
-            also_calls = _calls([p for s in rest for p in whole[s]])
-            text += f" So did {also}, at {also_calls}."
-        return Finding("Never off the graph.", text[0].upper() + text[1:])
+        return Finding("Flawless.", _clean(study, metric, whole, clean, every))
+    who = "No sampler" if len(whole) == len(by) else f"Of the {len(whole)} samplers run there none"
     worst = {s: min(mine, key=lambda p: p.value) for s, mine in whole.items()}
-    top = max(worst, key=lambda s: (worst[s].value, -worst[s].calls))
+    top = max(worst, key=lambda s: (worst[s].value, -worst[s].cost))
     text = f"{who} was flawless {every}. The best in its worst case is "
-    text += f"{study.samplers[top].label} ({_calls(whole[top])}): at least "
-    text += f"{worst[top].value:.3f}, on {where(study, worst[top].panel)}."
+    text += f"{study.label(top)} ({_costs(study, whole[top])}): {metric.title} at least "
+    text += f"{number(metric, worst[top].value)}, on {where(study, worst[top].panel)}."
     return Finding("Nobody is always right.", text)
 
 
+def _clean(
+    study: Study, metric: Metric, whole: dict[int, list[Point]], clean: list[int], every: str
+) -> str:
+    cost = {s: max(p.cost for p in whole[s]) for s in clean}
+    cheap = [s for s in clean if cost[s] < max(cost.values())] or clean
+    rest = sorted(s for s in clean if s not in cheap)
+    cheap.sort(key=lambda s: (cost[s], s))
+    text = listed([f"{study.label(s)} ({_costs(study, whole[s])})" for s in cheap])
+    have = "has" if len(cheap) == 1 else "have"
+    text = f"{capital(text)} {have} {metric.title} {number(metric, 1.0)} {every}."
+    if rest:
+        also = listed([study.label(s) for s in rest])
+        at = _costs(study, [p for s in rest for p in whole[s]])
+        text += f" So {'does' if len(rest) == 1 else 'do'} {also}, at {at}."
+    return text
+
+
 def _champions(points: list[Point]) -> list[Point]:
-    """The cheapest among those as good as the best; several where calls and noise leave a tie."""
-    best = max(points, key=lambda p: (p.value, -p.calls))
-    good = [p for p in points if best.value - p.value <= NOISE * hypot(p.spread, best.spread)]
-    least = min(p.calls for p in good)
-    return [p for p in good if p.calls < least + 0.05]
+    """The cheapest among those as good as the best; several where cost and noise leave a tie."""
+    best = max(points, key=lambda p: (p.score, -p.cost))
+    good = [p for p in points if level(best, p)]
+    least = min(p.cost for p in good)
+    return [p for p in good if p.cost < least + EQUAL]
 
 
-def _best(study: Study, points: list[Point]) -> list[Finding]:
+def _best(study: Study, metric: Metric, points: list[Point]) -> list[Finding]:
     """For every task: the cheapest samplers as good as the best; equal answers are said once."""
-    said: dict[str, list[str]] = {}
+    answers: dict[str, list[str]] = {}
     for task in study.tasks:
         panels = [p for p in study.of_task(task) if any(q.panel == p for q in points)]
         won: dict[tuple[int, ...], list[Point]] = {}
@@ -169,95 +133,105 @@ def _best(study: Study, points: list[Point]) -> list[Finding]:
             won.setdefault(tuple(sorted(q.sampler for q in champions)), []).extend(champions)
         parts = []
         for group, wins in sorted(won.items(), key=lambda item: -len(item[1])):
-            where = [study.panels[p].title for p in dict.fromkeys(w.panel for w in wins)]
-            lacking = [study.panels[p].title for p in panels if study.panels[p].title not in where]
-            on = listed(where)
-            if len(where) > max(2 * len(lacking), 1):
-                on = "both graphs" if len(panels) == 2 else f"all {len(panels)} graphs"
-                on += f" but {listed(lacking)}" if lacking else ""
-            who = listed([study.samplers[s].label for s in group])
-            parts.append(f"{who} on {on} ({span_of([w.value for w in wins])} at {_calls(wins)})")
+            who = listed([study.label(s) for s in group])
+            values = span([w.value for w in wins], metric.digits)
+            on = _on(study, panels, [w.panel for w in wins])
+            parts.append(f"{who} on {on} ({values} at {_costs(study, wins)})")
         if parts:
-            said.setdefault("; ".join(parts) + ".", []).append(task)
+            answers.setdefault("; ".join(parts) + ".", []).append(task)
     return [
-        Finding(f"Cheapest of the best, {listed(tasks)}:", text) for text, tasks in said.items()
+        Finding(f"Cheapest of the best by {metric.title}, {listed(tasks)}:", text)
+        for text, tasks in answers.items()
     ]
 
 
-def span_of(values: list[float]) -> str:
-    """ "1.000", or "0.870–0.932"."""
-    ends = dict.fromkeys(f"{v:.3f}" for v in (min(values), max(values)))
-    return "–".join(ends)
+def _on(study: Study, panels: list[int], won: list[int]) -> str:
+    """Worlds by name, or "all 5 worlds but two" where they are most."""
+    names = [study.panels[p].title for p in dict.fromkeys(won)]
+    lacking = [study.panels[p].title for p in panels if p not in won]
+    if len(names) <= max(2 * len(lacking), 1):
+        return listed(names)
+    every = "both worlds" if len(panels) == 2 else f"all {len(panels)} worlds"
+    return every + (f" but {listed(lacking)}" if lacking else "")
 
 
-def _cheaper(study: Study, points: list[Point]) -> Finding | None:
-    """What is left with fewer calls than the champion needs."""
+def _cheaper(study: Study, metric: Metric, points: list[Point]) -> Finding | None:
+    """What is left at a lower cost than the champion's."""
     tops = []
     for panel in sorted({p.panel for p in points}):
         here = [p for p in points if p.panel == panel]
-        less = [p for p in here if p.calls < _champions(here)[0].calls - 0.05]
+        less = [p for p in here if p.cost < _champions(here)[0].cost - EQUAL]
         if less:
-            tops.append(max(less, key=lambda p: (p.value, -p.calls)))
+            tops.append(max(less, key=lambda p: (p.score, -p.cost)))
     if not tops:
         return None
-    names = Counter(study.samplers[p.sampler].label for p in tops)
-    most = listed([f"{name} ({plural(k, 'panel')})" for name, k in names.most_common(3)])
-    text = f"The best reach {span_of([p.value for p in tops])}, with {most}"
-    return Finding(
-        "With fewer calls than that:", text + ("." if len(names) < 4 else " and others.")
-    )
+    names = Counter(study.label(p.sampler) for p in tops)
+    counted = [f"{name} ({plural(k, 'panel')})" for name, k in names.most_common(3)]
+    most = listed(list(names) if study.single else counted)
+    text = f"The best reach {span([p.value for p in tops], metric.digits)}, with {most}"
+    lead = f"With fewer {study.cost.title} than that:"
+    return Finding(lead, text + ("." if len(names) < 4 else " and others."))
 
 
-def _gap(study: Study, points: list[Point]) -> Finding | None:
-    """The widest difference at equal calls: what choosing positions is worth."""
-    widest: tuple[Point, Point] | None = None
+def _gap(study: Study, metric: Metric, points: list[Point]) -> Finding | None:
+    """The widest difference at equal cost: what choosing positions is worth."""
     cells: dict[tuple[int, float], list[Point]] = {}
     for point in points:
-        cells.setdefault((point.panel, round(point.calls, 1)), []).append(point)
-    for group in cells.values():
-        high, low = max(group, key=lambda p: p.value), min(group, key=lambda p: p.value)
-        if widest is None or high.value - low.value > widest[0].value - widest[1].value:
-            widest = (high, low)
-    if not widest:
+        cells.setdefault((point.panel, round(point.cost, 1)), []).append(point)
+    ends = [
+        (max(group, key=lambda p: p.score), min(group, key=lambda p: p.score))
+        for group in cells.values()
+    ]
+    comparisons = sum(len(group) * (len(group) - 1) // 2 for group in cells.values())
+    clear = beyond_noise(ends, max(comparisons, len(ends)))
+    if not clear:
         return None
-    high, low = widest
-    if high.value - low.value <= 3 * hypot(high.spread, low.spread):
-        return None
-    names = [study.samplers[p.sampler].label for p in widest]
-    text = f"On {where(study, high.panel)}, at {_calls([high])}, {names[0]} reaches "
-    text += f"{high.value:.3f} and {names[1]} {low.value:.3f}."
+    high, low = max(clear, key=lambda pair: pair[0].score - pair[1].score)
+    text = f"On {where(study, high.panel)}, at {_costs(study, [high])}, "
+    text += f"{study.label(high.sampler)} reaches {number(metric, high.value)} and "
+    text += f"{study.label(low.sampler)} {number(metric, low.value)}."
     return Finding("Which positions matters as much as how many.", text)
 
 
-def _flips(flips: Changes) -> Finding | None:
-    if not flips.comparisons:
+def _swaps(swaps: Swaps) -> Finding | None:
+    if not swaps.comparisons:
         return None
-    pairs = plural(len(flips.found), "pair")
-    text = f"{pairs} of {flips.of} change order between graphs beyond the noise."
-    if not flips.found:
-        text = f"No pair of {flips.of} changes order between graphs beyond the noise."
-    return Finding("Rankings and structure.", text)
+    pairs = len(swaps.pairs)
+    text = f"{plural(pairs, 'pair')} of {swaps.of} {'changes' if pairs == 1 else 'change'}"
+    text = text if pairs else f"No pair of {swaps.of} changes"
+    return Finding("Rankings and structure.", f"{text} order between worlds beyond the noise.")
 
 
-def _faithful(study: Study, mode: int) -> list[Finding]:
-    """Coherent is not yet distributed as the walk: the widest TV excess among coherent samplers."""
-    held = []
-    for m, p, s in study.cells:
-        tv, coherence = (study.estimate(m, p, s, x) for x in ("tv1", "coherence"))
-        excess = tv.more.get("excess") if tv else None
-        if m == mode and tv and excess is not None and coherence:
-            error = hypot(tv.se or 0.0, tv.more.get("floor_se") or 0.0)
-            held.append((excess, error, coherence.value, p, s, tv))
-    if not held:
-        return []
-    near = sum(excess <= NOISE * error for excess, error, *_ in held)
-    cells = plural(len(held), "unconditional cell")
-    text = f"In {near or 'none'} of {cells} the transition TV is within two standard errors of "
-    text += "that of exact walks of the same number."
-    off = [row for row in held if row[2] >= 0.95 and row[0] > max(3 * row[1], 0.02)]
-    if off:
-        excess, _, coherence_value, p, s, tv = max(off, key=lambda row: row[0])
-        text += f" Coherent is not yet faithful: {study.samplers[s].label} on "
-        text += f"{study.panels[p].title} has coherence {coherence_value:.3f}, but TV "
-        text += f"{tv.value:.3f} where exact walks have {tv.value - excess:.3f}."
-    return [Finding("Distribution.", text)]
+def _faithful(study: Study, mode: int, quality: Metric) -> list[Finding]:
+    """Good is not yet distributed as the law: metrics with a floor, and the widest excess."""
+    out = []
+    for metric in study.drawn:
+        cells = []
+        for m, p, s in study.cells:
+            estimate = study.estimate(m, p, s, metric)
+            floor, good = estimate and floor_of(estimate), study.estimate(m, p, s, quality)
+            if m == mode and estimate and floor and good:
+                value, error = estimate.value, combined(estimate.se, floor.se)
+                cells.append((value - floor.value, error, good.value, p, s, value))
+        if cells:
+            out.append(Finding(f"{capital(metric.title)}.", _excess(study, metric, quality, cells)))
+    return out
+
+
+def _excess(
+    study: Study,
+    metric: Metric,
+    quality: Metric,
+    cells: list[tuple[float, float, float, int, int, float]],
+) -> str:
+    near = sum(excess <= NORMAL * error for excess, error, *_ in cells)
+    text = f"In {near or 'none'} of {plural(len(cells), 'cell')} {metric.title} is within the "
+    text += "95 % interval of what exact sequences of the same number get."
+    off = [row for row in cells if row[2] >= GOOD and row[0] > NORMAL * row[1]]
+    if off and quality.share:
+        excess, _, good, p, s, value = max(off, key=lambda row: row[0])
+        text += f" High {quality.title} is not yet the right distribution: {study.label(s)} on "
+        text += f"{study.panels[p].title} has {quality.title} {number(quality, good)}, but "
+        text += f"{metric.title} {number(metric, value)} where exact sequences get "
+        text += f"{number(metric, value - excess)}."
+    return text

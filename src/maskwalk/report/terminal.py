@@ -1,69 +1,138 @@
-"""The tables in the terminal: samplers × graphs, or settings × metrics of texts, in 80 columns.
+"""The tables of a study in the terminal, each at most 80 columns wide.
 
-Standard errors are shown where they fit; otherwise the caption gives the largest. Long graph titles
-that do not fit over their columns become letters with a key below.
+Halves of 95 % intervals are shown where they fit; otherwise the caption gives the largest. A table
+that does not fit at all is split; long titles of worlds that do not fit over their columns become
+letters with a key below.
 """
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from rich.console import Group, RenderableType
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from maskwalk.report.study import Record, arrange
-from maskwalk.report.summary import plural
-from maskwalk.report.tables import Cell, Table, tables
-from maskwalk.report.texts import arrange_texts, half_width
-from maskwalk.report.texts_tables import TextCell, TextTable, text_tables
+from maskwalk.bench.records import Record
+from maskwalk.report.arrange import arrange
+from maskwalk.report.estimates import INTERVAL
+from maskwalk.report.study import Study
+from maskwalk.report.tables import FLOOR, Cell, Table, tables
+from maskwalk.report.words import plural, span
 
-WIDTH = 80
-TEXT_METRICS = {  # the most important ones, with heads that fit
-    "mauve": "MAUVE",
-    "judge_bpb": "judge\nbpb",
-    "own_bpb": "own\nbpb",
-    "entropy": "entropy",
-    "rep1": "rep1",
-    "replay_bpb": "replay\nbpb",
-}
+WIDTH, GAP = 80, 2
+LONGEST = 34  # of a sampler's name
 STYLE = {"best": "bold", "second": "underline", "": ""}
 
 
-def terminal_table(records: list[Record]) -> RenderableType:
-    """The coherence tables of the records, each at most 80 columns wide."""
-    shown = [t for t in tables(arrange(records)) if t.metric == "coherence"]
-    if not shown:
-        return Text("The records hold no coherence.")
-    return Group(*(part for table in shown for part in _parts(table)))
+def terminal_table(records: Sequence[Record]) -> RenderableType:
+    """Every table of the records: samplers × worlds for each metric, or samplers × metrics."""
+    study = arrange(records)
+    sheets = tables(study)
+    if not sheets:
+        return Text("The records hold no numbers.")
+    return Group(*(part for table in sheets for part in _parts(study, table)))
 
 
-def _parts(table: Table) -> list[RenderableType]:
-    """One table, or several where even bare numbers of all graphs do not fit."""
-    name = max(len("sampler"), *(len(r.label) for r in table.rows))
-    name = min(name, 34)
-    calls = max(len("calls"), *(len(r.calls) for r in table.rows))
-    room = WIDTH - name - calls - 4  # two spaces between columns
-    full = max(len(_cell(c, True)) for r in table.rows for c in r.cells)
-    errors = len(table.columns) * (full + 2) <= room + 2
-    width = full if errors else 5
-    each = max(1, (room + 2) // (width + 2))
-    starts = range(0, len(table.columns), each)
-    return [_part(table, slice(i, i + each), errors, room, name) for i in starts]
+@dataclass(frozen=True)
+class Layout:
+    """How a table is set: with intervals or without, under titles or letters, and the room."""
+
+    name: int  # of the first column
+    room: int  # of all columns after the cost
+    errors: bool
+    letters: bool
+
+    def width(self, table: Table, column: int) -> int:
+        """What a column needs."""
+        cells = [row.cells[column] for row in table.rows]
+        cells += (table.floor or [])[column : column + 1]
+        heads = (
+            ["A"] if self.letters else [*_words(table.columns[column].title), *_n(table, column)]
+        )
+        return max(map(len, [*(_cell(cell, self.errors) for cell in cells), *heads]))
+
+    def fits(self, table: Table, columns: Sequence[int]) -> bool:
+        """Whether these columns stand beside each other."""
+        return sum(self.width(table, c) + GAP for c in columns) <= self.room
 
 
-def _part(table: Table, part: slice, errors: bool, room: int, name: int) -> RenderableType:
-    columns = table.columns[part]
-    width = room // len(columns) - 2
-    fits = all(len(word) <= width for title in columns for word in title.split())
-    letters = [chr(ord("A") + i) for i in range(len(table.columns))][part]
-    heads = columns if fits else letters
-    key = "" if fits else "; ".join(f"{a} = {b}" for a, b in zip(letters, columns))
-    grid = _grid(f"{table.task} · {table.mode_label}", _caption(table, part, errors, key))
-    grid.add_column("sampler", max_width=name, no_wrap=True, overflow="ellipsis")
-    grid.add_column("calls", justify="right", no_wrap=True)
-    for head in heads:
-        grid.add_column(Text(head), justify="right", vertical="bottom", max_width=max(width, 5))
+def _layout(study: Study, table: Table) -> Layout:
+    """The richest that fits: intervals before titles, and titles of metrics always."""
+    names = ["sampler", *(r.label for r in table.rows), *([FLOOR] if table.floor else [])]
+    name = min(max(map(len, names)), LONGEST)
+    cost = max(len(study.cost.title), *(len(r.cost_span) for r in table.rows))
+    brief = [False] if table.metric is None else [False, True]
+    choices = [
+        Layout(name, WIDTH - name - cost - GAP, errors, letters)
+        for errors in (True, False)
+        for letters in brief
+    ]
+    every = range(len(table.columns))
+    return next((layout for layout in choices if layout.fits(table, every)), choices[-1])
+
+
+def _parts(study: Study, table: Table) -> list[RenderableType]:
+    """One table, or several where even bare numbers of all columns do not fit."""
+    layout = _layout(study, table)
+    chunks: list[list[int]] = [[]]
+    for c in range(len(table.columns)):
+        if chunks[-1] and not layout.fits(table, [*chunks[-1], c]):
+            chunks.append([])
+        chunks[-1].append(c)
+    return [_part(study, table, chunk, layout) for chunk in chunks]
+
+
+def _part(study: Study, table: Table, columns: list[int], layout: Layout) -> RenderableType:
+    titles = [table.columns[c].title for c in columns]
+    marks = [_letter(c) for c in columns]
+    key = "; ".join(f"{a} = {b}" for a, b in zip(marks, titles)) if layout.letters else ""
+    caption = _caption(table, columns, layout.errors, key)
+    grid = _grid(f"{table.title} · {table.mode_label}", caption)
+    grid.add_column("sampler", max_width=layout.name, no_wrap=True, overflow="ellipsis")
+    grid.add_column(study.cost.title, justify="right", no_wrap=True)
+    for c, title, mark in zip(columns, titles, marks):
+        width = max(layout.width(table, c), layout.room // len(columns) - GAP)
+        head = [mark] if layout.letters else [*_lines(_words(title), width), *_n(table, c)]
+        grid.add_column(Text("\n".join(head)), justify="right", no_wrap=True)
+    for column in grid.columns:
+        column.vertical = "bottom"
     for row in table.rows:
-        cells = [Text(_cell(c, errors), STYLE[c.mark]) for c in row.cells[part]]
-        grid.add_row(Text(row.label), row.calls, *cells)
+        cells = [row.cells[c] for c in columns]
+        texts = [Text(_cell(cell, layout.errors), STYLE[cell.mark]) for cell in cells]
+        grid.add_row(Text(row.label), row.cost_span, *texts)
+    if table.floor:
+        floors = [Text(_cell(table.floor[c], layout.errors), "dim") for c in columns]
+        grid.add_row(Text(FLOOR, "dim"), "", *floors)
     return Group(grid, Text())
+
+
+def _words(title: str) -> list[str]:
+    """The words of a heading, which may stand below each other; long ones break at a slash."""
+    return re.sub(r"/(?=\w)", "/ ", title).split()
+
+
+def _n(table: Table, column: int) -> list[str]:
+    """ "n=512", where the columns differ in it."""
+    n = table.heads[column][1].replace(" ", "")
+    return [n] if n else []
+
+
+def _lines(words: list[str], width: int) -> list[str]:
+    """Words set in lines of a width."""
+    lines: list[str] = []
+    for word in words:
+        if lines and len(lines[-1]) + 1 + len(word) <= width and not lines[-1].endswith("/"):
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return lines
+
+
+def _letter(column: int) -> str:
+    """A, B, …, Z, AA, AB, …"""
+    first = _letter(column // 26 - 1) if column >= 26 else ""
+    return first + chr(ord("A") + column % 26)
 
 
 def _grid(title: str, caption: str) -> RichTable:
@@ -75,82 +144,33 @@ def _grid(title: str, caption: str) -> RichTable:
         title_style="bold",
         caption_style="dim",
         box=None,
-        padding=(0, 2, 0, 0),
+        padding=(0, GAP, 0, 0),
         pad_edge=False,
         min_width=60,
     )
 
 
 def _cell(cell: Cell, errors: bool) -> str:
-    if cell.value is None:
-        return "–"
-    error = f"±{cell.se:.3f}".replace("0.", ".") if errors and cell.se is not None else ""
-    return f"{cell.value:.3f}{error}"
-
-
-def _caption(table: Table, part: slice, errors: bool, key: str) -> str:
-    said = ["coherence ± standard error" if errors else "coherence"]
-    largest = max((c.se or 0 for r in table.rows for c in r.cells[part]), default=0.0)
-    if not errors:
-        said.append(f"standard errors at most {largest:.3f}")
-    said.append("best bold, second underlined")
-    return "; ".join(said) + ("." if not key else f".\n{key}")
-
-
-def text_table(records: list[Record]) -> RenderableType:
-    """The tables of records of texts, one a mode: the most important metrics in 80 columns."""
-    shown = text_tables(arrange_texts(records))
-    return Group(*(part for table in shown for part in (_text_grid(table), Text())))
-
-
-def _text_grid(table: TextTable) -> RichTable:
-    keys = [metric.key for metric in table.metrics]
-    columns = [keys.index(key) for key in TEXT_METRICS if key in keys]
-    mixed = {c for c in columns if any(row.cells[c].n is not None for row in table.rows)}
-    heads = []
-    for c in columns:
-        n = None if c in mixed else table.ns[c + 1]
-        heads.append("\n".join([TEXT_METRICS[keys[c]], *([] if n is None else [f"n={n}"])]))
-    calls = max(len("calls"), *(len(row.calls.number) for row in table.rows))
-    name = max(len("setting"), *(len(row.label) for row in table.rows))
-
-    def taken(errors: bool) -> int:
-        shown = [[_text_cell(row.cells[c], errors) for row in table.rows] for c in columns]
-        wide = [max(map(len, (*h.split("\n"), *cells))) for h, cells in zip(heads, shown)]
-        return calls + sum(wide) + 2 * (len(columns) + 1)
-
-    errors = name + taken(True) <= WIDTH
-    grid = _grid(table.mode_label, _text_caption(table, columns, errors, bool(mixed)))
-    room = WIDTH - taken(errors)
-    grid.add_column("setting", max_width=room, no_wrap=True, overflow="ellipsis", vertical="bottom")
-    grid.add_column("calls", justify="right", no_wrap=True, vertical="bottom")
-    for head in heads:
-        grid.add_column(Text(head), justify="right", no_wrap=True, vertical="bottom")
-    for row in table.rows:
-        cells = [Text(_text_cell(row.cells[c], errors), STYLE[row.cells[c].mark]) for c in columns]
-        grid.add_row(Text(row.label), row.calls.number, *cells)
-    return grid
-
-
-def _text_cell(cell: TextCell, errors: bool) -> str:
-    error = f"±{cell.error}".replace("0.", ".") if errors and cell.error else ""
+    error = f"±{cell.error}".replace("±0.", "±.") if errors and cell.error else ""
     return f"{cell.number}{error}".replace("≤ ", "≤")
 
 
-def _text_caption(table: TextTable, columns: list[int], errors: bool, mixed: bool) -> str:
-    said = ["± half of a 95 % interval"] if errors else []
-    held = [row.cells[c].held for row in table.rows for c in columns]
-    widths = [half_width(e) for e in held if e]
-    known = [width for width in widths if width is not None]
-    if not errors and known:
-        said.append(f"half of a 95 % interval is at most {max(known):.3f}")
-    if len(known) < len(widths):
-        said.append(f"{plural(len(widths) - len(known), 'number')} without")
-    ns = sorted({e.n for e in held if e and e.n is not None})
-    if mixed:
-        said.append(f"n from {ns[0]} to {ns[-1]}")
-    if any(row.cells[c].mark for row in table.rows for c in columns):
-        said.append("best policy bold, second underlined")
-    if any("≤" in row.cells[c].number for row in table.rows for c in columns):
-        said.append("≤ an upper bound")
-    return "; ".join(said) + "."
+def _caption(table: Table, columns: list[int], errors: bool, key: str) -> str:
+    cells = [row.cells[c] for row in table.rows for c in columns if row.cells[c].estimate]
+    halves = [cell.estimate.half for cell in cells if cell.estimate]
+    widths = [half for half in halves if half is not None]
+    words = [INTERVAL] if errors and widths else []
+    if not errors and widths:
+        words.append(f"half of a 95 % interval is at most {max(widths):.3f}")
+    if len(widths) < len(halves):
+        words.append(f"{plural(len(halves) - len(widths), 'number')} without")
+    counts = [cell.estimate.n for cell in cells if cell.estimate and cell.estimate.n is not None]
+    if any(cell.n is not None for cell in cells):
+        words.append(f"n {span([float(n) for n in counts]).replace('–', ' to ')}")
+    elif table.n is not None:
+        words.append(f"n = {table.n}")
+    if any(cell.mark for cell in cells):
+        words.append("best bold, second underlined")
+    if any("≤" in cell.number for cell in cells):
+        words.append("≤ an upper bound")
+    return "; ".join(words) + ("." if words else "") + (f"\n{key}" if key else "")

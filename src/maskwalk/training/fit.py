@@ -3,10 +3,10 @@
 The layer between the trainer, which knows nothing of sampling, and the command line.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -14,7 +14,7 @@ from maskwalk import resources
 from maskwalk.decoding.decode import decode
 from maskwalk.denoisers.files import Pretrained
 from maskwalk.denoisers.network.weights import DDiTConfig
-from maskwalk.denoisers.resolve import settle
+from maskwalk.denoisers.resolve import resolve_world
 from maskwalk.denoisers.trained import NetworkDenoiser
 from maskwalk.errors import whole
 from maskwalk.samplers import SAMPLERS
@@ -22,8 +22,8 @@ from maskwalk.streams import Streams
 from maskwalk.training.loop import Validate, train
 from maskwalk.training.settings import Job, Settings
 from maskwalk.training.zoo import HELD, chosen, floor, train_zoo
-from maskwalk.worlds.walks.build import build_law
-from maskwalk.worlds.walks.laws import WalkLaw
+from maskwalk.worlds.walks.world import walk_parts
+from maskwalk.worlds.world import World, build_world
 
 VALIDATION = 128  # walks sampled at every checkpoint
 
@@ -32,7 +32,7 @@ VALIDATION = 128  # walks sampled at every checkpoint
 class Plan:
     """What to train: a law (as canonical specs), how many of its walks, and a network."""
 
-    place: dict[str, Any]
+    world: str
     walks: int
     dropout: float
     config: DDiTConfig
@@ -51,20 +51,21 @@ class Plan:
         blocks: int,
         heads: int,
         seed: int,
+        world: str | None = None,
     ) -> "Plan":
         """A plan from user input; the law is built once, so its mistakes are found here."""
-        given = {"graph": graph, "walk": walk, "length": length, "graph_seed": graph_seed}
-        place = settle("oracle", given)
-        law = build_law(**place)
+        place = {"graph": graph, "walk": walk, "length": length, "graph_seed": graph_seed}
+        spec = resolve_world("oracle", {**place, "world": world})
+        law = build_world(spec)
         whole("walks", walks, 1)
         whole("seed", seed, 0, 2**63 - 1)
         config = DDiTConfig(law.vocab_size, law.length, hidden=hidden, blocks=blocks, heads=heads)
-        return cls(place, walks, dropout, config, seed)
+        return cls(spec, walks, dropout, config, seed)
 
 
 def fit(plan: Plan, settings: Settings, out: Path, device: str, resume: bool) -> None:
     """Trains the plan's model into `out` (in every process, where several train together)."""
-    law = build_law(**plan.place)
+    law = build_world(plan.world)
     bottom, error = floor(law)
     job = Job(
         Path(out).name or "model",
@@ -74,7 +75,8 @@ def fit(plan: Plan, settings: Settings, out: Path, device: str, resume: bool) ->
         law.sample(HELD, seed=plan.seed + 1, first=1_000_000_000),
         bottom,
     )
-    about = [{**plan.place, "walk_seed": plan.seed + 1, "floor_se": error}]
+    place = walk_parts(plan.world) or {}  # beside the world, as the shipped models say it
+    about = [{"world": plan.world, **place, "walk_seed": plan.seed + 1, "floor_se": error}]
     validate = coherence_on({job.name: law})
     train(
         plan.config,
@@ -89,7 +91,7 @@ def fit(plan: Plan, settings: Settings, out: Path, device: str, resume: bool) ->
 
 
 def coherence_on(
-    laws: dict[str, WalkLaw], count: int = VALIDATION, samplers: dict[str, str] | None = None
+    worlds: Mapping[str, World], count: int = VALIDATION, samplers: dict[str, str] | None = None
 ) -> Validate:
     """Validation: unconditional coherence with exact draws, by default of greedy entropy.
 
@@ -98,13 +100,15 @@ def coherence_on(
     watched = samplers or {"coherence": "entropy(block=1)"}
 
     def validate(name: str, denoiser: NetworkDenoiser) -> dict[str, float]:
-        law = laws[name]
-        blank = torch.full((count, law.length), denoiser.mask_id, device=denoiser.device)
+        world = worlds[name]
+        blank = torch.full((count, world.length), denoiser.mask_id, device=denoiser.device)
         streams = Streams(0, torch.arange(count, device=denoiser.device))
         found = {}
         for key, spec in watched.items():
             walks = decode(SAMPLERS.build(spec), denoiser, blank, streams=streams).tokens.cpu()
-            found[key] = float(law.valid(walks).all(1).double().mean())
+            valid = world.valid(walks)
+            if valid is not None:
+                found[key] = float(valid.all(1).double().mean())
         return found
 
     return validate

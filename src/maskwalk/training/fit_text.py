@@ -133,8 +133,8 @@ def tested(model: BookModel, corpus: Corpus) -> dict[str, Any]:
     sizes = token_bytes(model.tokenizer)[some].sum(1)
     return {
         "test_passages": len(some),
-        "test_ppl": perplexity(nats, torch.full_like(sizes, plan.length)),
-        "test_bpb": bits_per_byte(nats, sizes),
+        "test_ppl": perplexity(nats, torch.full_like(sizes, plan.length)).as_dict(),
+        "test_bpb": bits_per_byte(nats, sizes).as_dict(),
     }
 
 

@@ -11,10 +11,12 @@ from typing import Any
 from maskwalk.denoisers.files import Pretrained, save_zoo
 from maskwalk.denoisers.network.weights import DDiTConfig
 from maskwalk.errors import MaskwalkError, unknown
+from maskwalk.stats import plain_mean
 from maskwalk.training.loop import Validate, train
 from maskwalk.training.settings import Job, Settings
 from maskwalk.worlds.walks.graphs import GRAPHS
 from maskwalk.worlds.walks.laws import WALKS, WalkLaw
+from maskwalk.worlds.world import World
 
 LENGTH, HELD = 24, 1_000
 TRAIN_SEED, HELD_SEED = 1, 2  # of the walks; the graph and the weights have their own
@@ -78,13 +80,19 @@ SUSPECTS = {
 GROUPS = {"zoo": RECIPES, "ablations": ABLATIONS, "suspects": SUSPECTS}
 
 
-def floor(law: WalkLaw, walks: int = 100_000) -> tuple[float, float]:
-    """(H(law)/L in nats a token, its standard error: 0 where the entropy is exact)."""
+def floor(world: World, samples: int = 100_000) -> tuple[float | None, float | None]:
+    """(H(world)/L in nats a token, its standard error: 0 where the entropy is exact).
+
+    None where nobody knows how likely a sequence is.
+    """
     try:
-        return law.entropy() / law.length, 0.0
-    except MaskwalkError:
-        surprise = -law.log_prob(law.sample(walks, seed=HELD_SEED + 1)) / law.length
-        return float(surprise.mean()), float(surprise.std()) / walks**0.5
+        return world.entropy() / world.length, 0.0  # type: ignore[attr-defined]
+    except (MaskwalkError, AttributeError):
+        log_probs = world.log_prob(world.sample(samples, seed=HELD_SEED + 1))
+        if log_probs is None:
+            return None, None
+        estimate = plain_mean(-log_probs / world.length)
+        return estimate.value, estimate.se
 
 
 def jobs(recipes: dict[str, Recipe], seed: int = 0) -> tuple[list[Job], list[dict[str, Any]]]:

@@ -22,6 +22,7 @@ from maskwalk.decoding.scores import score
 from maskwalk.decoding.view import View
 from maskwalk.denoiser import Denoiser
 from maskwalk.errors import MaskwalkError
+from maskwalk.stats import goodness_of_fit
 from maskwalk.streams import Purpose, Streams
 
 FALSE_ALARM = 1e-6
@@ -185,32 +186,6 @@ def law_is_as_enumerated(sampler: Sampler, stand: Stand) -> None:
             "Its tokens do not follow the law that its enumerated choices imply "
             f"(chi-square {statistic:.0f} on {freedom})."
         )
-
-
-def goodness_of_fit(
-    tokens: Int[Tensor, "n length"], outputs: Int[Tensor, "m length"], probs: Tensor
-) -> tuple[float, int]:
-    """Pearson's statistic of drawn sequences against a law; rare outputs are pooled."""
-    table = {tuple(row): i for i, row in enumerate(outputs.tolist())}
-    where = [table.get(tuple(row), -1) for row in tokens.tolist()]
-    if -1 in where:
-        return float("inf"), 1
-    counts = np.bincount(where, minlength=len(outputs)).astype(float)
-    expected = probs.numpy() * len(tokens)
-    order = np.argsort(expected)
-    # Pool neighbours in order of expectation until every bin expects at least eight.
-    edges, total = [0], 0.0
-    for i, e in enumerate(expected[order]):
-        total += e
-        if total >= 8:
-            edges.append(i + 1)
-            total = 0.0
-    edges[-1] = len(order)
-    if len(edges) < 3:
-        return 0.0, 1
-    seen = np.add.reduceat(counts[order], edges[:-1])
-    want = np.add.reduceat(expected[order], edges[:-1])
-    return float(((seen - want) ** 2 / want).sum()), len(want) - 1
 
 
 def remasks_as_stated(sampler: Sampler, stand: Stand) -> None:

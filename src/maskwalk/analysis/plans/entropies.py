@@ -16,8 +16,9 @@ from torch import Tensor
 
 from maskwalk.decoding.scores import entropy
 from maskwalk.errors import MaskwalkError
-from maskwalk.worlds.walks.laws import ChainLaw, WalkLaw
+from maskwalk.worlds.walks.laws import ChainLaw
 from maskwalk.worlds.walks.oracles import Oracle
+from maskwalk.worlds.world import Listed
 
 Entropies = Callable[[frozenset[int]], float]  # H(X_U) of a set of positions
 DEEPEST = 12  # positions whose 2^L subsets are worth a table
@@ -31,7 +32,7 @@ def dependence(joint: Entropies, revealed: Iterable[int], block: Iterable[int]) 
     return sum(joint(before | {i}) - base for i in now) - (joint(before | now) - base)
 
 
-def listed_entropies(law: WalkLaw) -> Entropies:
+def listed_entropies(law: Listed) -> Entropies:
     """H(X_U) of a small law by listing its walks; each set is computed once."""
     if law.length > DEEPEST:
         raise MaskwalkError(

@@ -13,7 +13,8 @@ from jaxtyping import Float64
 from maskwalk.bench.cell import Cell, run_cell
 from maskwalk.bench.records import Record
 from maskwalk.decoding.policy import Sampler
-from maskwalk.worlds.walks.build import build_law
+from maskwalk.errors import MaskwalkError
+from maskwalk.worlds.world import build_world
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,11 +49,18 @@ class Outcome:
 def outcome(cell: Cell, sampler: Sampler | None = None) -> Outcome:
     """Runs a cell (with `sampler` in place of the one it names) and keeps what each prompt got.
 
-    Coherent means what the metric `coherence` means: every step possible under the law.
+    Coherent means what the metric `coherence` means: every step possible in the world.
     """
     record, decoded = run_cell(cell, sampler=sampler)
-    law = build_law(cell.graph, cell.graph_seed, cell.walk, cell.length)
-    coherent = law.valid(decoded.tokens).all(1).numpy().astype(np.float64)
+    valid = build_world(cell.world).valid(decoded.tokens)
+    if valid is None:
+        raise MaskwalkError(f"Nobody can check a sequence of {cell.world}: there is no verdict.")
+    coherent = valid.all(1).numpy().astype(np.float64)
     calls = decoded.calls.numpy().astype(np.float64)
     shape = (cell.count, cell.per_prompt)
     return Outcome(record, coherent.reshape(shape).mean(1), calls.reshape(shape).mean(1))
+
+
+def outcome_row(cell: dict[str, Any], device: str) -> dict[str, Any]:
+    """The job of a baseline (run.py)."""
+    return outcome(Cell.from_json(cell)).as_json()

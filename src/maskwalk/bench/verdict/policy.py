@@ -28,6 +28,14 @@ class Candidate:
     settings: dict[str, Sampler]
 
 
+def setting_spec(name: str, label: str) -> str:
+    """The policy and its setting as one spec, for records: Mine(bound=3.0)."""
+    if label == name:
+        return f"{name}()"
+    whole = label.startswith(f"{name}(")  # a setting that was given as a spec
+    return label if whole else f"{name}({label})"
+
+
 def candidate(policy: Policy) -> Candidate:
     """The policy a user means, at every setting to evaluate."""
     if isinstance(policy, str):

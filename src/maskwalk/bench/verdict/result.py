@@ -8,9 +8,9 @@ from typing import Any
 from maskwalk.analysis.losses import for_json
 from maskwalk.bench.labels import samplers
 from maskwalk.bench.verdict.outcomes import Outcome
-from maskwalk.bench.verdict.pairing import Difference
 from maskwalk.bench.verdict.suite import Scene
 from maskwalk.bench.verdict.verdict import Comparison, Place, front_of, sentence, standing
+from maskwalk.stats import Difference
 
 HEAD = f"{'':16}{'calls':>5}{'coh.':>6}  {'best baseline, calls':<21}{'':5} {'to the front':>16}"
 LEGEND = (
@@ -80,9 +80,7 @@ class Evaluation:
         own = {id(b) for b in front_of(found)}
         points = [{**_point(b), "on_front": id(b) in own} for b in found]
         mine = [_comparison(c) for c in self.comparisons if c.scene == scene]
-        about = {
-            k: found[0].record[k] for k in ("graph", "graph_seed", "walk", "denoiser", "count")
-        }
+        about = {k: found[0].record.get(k) for k in ("world", "denoiser", "count")}
         return {
             "scene": scene.title,
             "structure": scene.structure,
@@ -194,12 +192,12 @@ def _nats(loss: Mapping[str, Any] | None) -> str:
 
 
 def _point(found: Outcome) -> dict[str, Any]:
-    coherence = found.record["metrics"]["coherence"]
+    coherence = found.record["metrics"]["coherence"] or {}
     return {
         "sampler": found.sampler,
         "calls": float(found.calls.mean()),
-        "coherence": coherence["value"],
-        "coherence_se": coherence["se"],
+        "coherence": coherence.get("value"),
+        "coherence_se": coherence.get("se"),
     }
 
 

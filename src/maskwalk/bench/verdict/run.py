@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -16,21 +16,21 @@ from maskwalk.analysis.losses import diagnose, exact_walks
 from maskwalk.analysis.replay import check_replayable
 from maskwalk.bench.cell import Cell
 from maskwalk.bench.records import Record
+from maskwalk.bench.run import Job
 from maskwalk.bench.verdict.cache import Store
 from maskwalk.bench.verdict.outcomes import Outcome, outcome
-from maskwalk.bench.verdict.policy import Candidate, Policy, candidate
+from maskwalk.bench.verdict.policy import Candidate, Policy, candidate, setting_spec
 from maskwalk.bench.verdict.result import Evaluation
 from maskwalk.bench.verdict.suite import Scene, scenes
 from maskwalk.bench.verdict.verdict import Comparison, compare, judge
-from maskwalk.bench.workers import Crew
+from maskwalk.bench.workers import Workers
 from maskwalk.decoding.policy import Sampler
 from maskwalk.denoiser import Denoiser
 from maskwalk.denoisers.resolve import build_denoiser
 from maskwalk.errors import MaskwalkError, whole
 from maskwalk.resources import one_thread
-from maskwalk.worlds.walks.build import build_law
-from maskwalk.worlds.walks.laws import WalkLaw
-from maskwalk.worlds.walks.tasks import TASKS
+from maskwalk.worlds.tasks import TASKS
+from maskwalk.worlds.world import build_world
 
 
 def evaluate(
@@ -74,7 +74,7 @@ def _suite(
     cells = {scene: [scene.cell(spec) for spec in scene.baselines] for scene in stages}
     # Networks first: they are the long jobs, and the short ones fill up the end.
     todo = {
-        cell.key: cell
+        cell.key: Job(cell.key, "outcome", {"cell": asdict(cell)})
         for scene in sorted(stages, key=lambda scene: not scene.model)
         for cell in cells[scene]
         if cell.key not in store.found
@@ -82,15 +82,16 @@ def _suite(
     bar.total = len(todo) + 2 * len(stages) * len(found.settings)
     mine: dict[tuple[Scene, str], Outcome] = {}
     losses: dict[tuple[Scene, str], dict[str, Any] | None] = {}
-    with Crew(list(todo.values()), workers) as crew:
+    with Workers(list(todo.values()), workers) as team:
         for scene in stages:
             for label, sampler in found.settings.items():
-                bar.step(f"{label} · {scene.title}", crew.ready())
-                cell = replace(cells[scene][0], sampler=label)
+                bar.step(f"{label} · {scene.title}", team.ready())
+                cell = replace(cells[scene][0], sampler=setting_spec(found.name, label))
                 mine[scene, label] = _own(cell, sampler, scene)
-                bar.step(f"{label} · {scene.title}", crew.ready())
+                bar.step(f"{label} · {scene.title}", team.ready())
                 losses[scene, label] = _loss(scene, cell, sampler)
-        for done in crew:
+        for _, row in team:
+            done = Outcome.from_json(row)
             bar.step(f"baselines: {done.sampler}")
             store.add(done)
     baselines = {scene: [store.found[cell.key] for cell in cells[scene]] for scene in stages}
@@ -114,20 +115,20 @@ def _own(cell: Cell, sampler: Sampler, scene: Scene) -> Outcome:
 
 def _loss(scene: Scene, cell: Cell, sampler: Sampler) -> dict[str, Any] | None:
     """The dependence/denoiser split by replay, or None where the sampler has none."""
-    place = (cell.graph, cell.graph_seed, cell.walk, cell.length)
     try:
         check_replayable(sampler)
-        law = build_law(*place)
-        prompts = TASKS.build(cell.task, law=law, count=scene.replayed, seed=cell.seed)
-        walks, given = exact_walks(law, prompts, cell.seed)
-        return diagnose(law, _denoiser(cell.denoiser, law), sampler, walks, given, seed=cell.seed)
+        world = build_world(cell.world)
+        prompts = TASKS.build(cell.task, world=world, count=scene.replayed, seed=cell.seed)
+        walks, given = exact_walks(world, prompts, cell.seed)
+        denoiser = _denoiser(cell.denoiser, cell.world)
+        return diagnose(world, denoiser, sampler, walks, given, seed=cell.seed)
     except MaskwalkError:
         return None
 
 
 @lru_cache(maxsize=1)
-def _denoiser(name: str, law: WalkLaw) -> Denoiser:
-    return build_denoiser(name, law)
+def _denoiser(name: str, world: str) -> Denoiser:
+    return build_denoiser(name, build_world(world))
 
 
 def _write(directory: Path, result: Evaluation) -> None:
@@ -138,8 +139,10 @@ def _write(directory: Path, result: Evaluation) -> None:
     for scene, found in result.baselines.items():
         own = [c.outcome for c in result.comparisons if c.scene == scene]
         for one in (*own, *found):
-            about = {"experiment": "evaluate", "title": scene.structure, "commit": None}
-            records.append({**one.record, **about, "cell": len(records)})
+            record = one.record.copy()
+            record["experiment"], record["title"] = "evaluate", scene.structure
+            record["commit"], record["cell"] = None, len(records)
+            records.append(record)
     lines = "".join(json.dumps(record) + "\n" for record in records)
     (directory / "records.jsonl").write_text(lines)
 

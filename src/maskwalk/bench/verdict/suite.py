@@ -10,11 +10,12 @@ out, and a curve has fewer points.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from maskwalk.bench.cell import Cell
-from maskwalk.denoisers.resolve import PLACE, ZOO, trained_on
+from maskwalk.denoisers.resolve import ZOO, world_of
 from maskwalk.errors import unknown
+from maskwalk.specs import parse
 
 ORACLE_BASELINES = (
     "random(block=24)",
@@ -84,12 +85,13 @@ class Scene:
 
     def cell(self, sampler: str = "left_to_right") -> Cell:
         """The cell of one sampler in this scene: the same prompts and streams for all."""
-        about = trained_on(f"{ZOO}{self.zoo}")
-        place = {key: about[key] for key in PLACE}
-        if self.graph_seed is not None:
-            place["graph_seed"] = self.graph_seed
+        world = world_of(f"{ZOO}{self.zoo}")
+        if world is not None and self.graph_seed is not None:
+            world = str(
+                replace(parse(world), kwargs={**parse(world).kwargs, "seed": self.graph_seed})
+            )
         return Cell.checked(
-            **place,
+            world=world,
             task=self.task,
             sampler=sampler,
             denoiser=f"{ZOO}{self.zoo}" if self.model else "oracle",

@@ -18,18 +18,18 @@ from typing import Any
 import numpy as np
 
 from maskwalk.bench.verdict.outcomes import Outcome
-from maskwalk.bench.verdict.pairing import (
+from maskwalk.bench.verdict.pairing import opponents
+from maskwalk.bench.verdict.suite import Scene
+from maskwalk.stats import (
     LEVEL,
     Difference,
     above_zero,
     best_mixture,
-    difference,
     fewest_calls,
-    front,
-    opponents,
+    holm,
+    mixture_front,
+    paired_difference,
 )
-from maskwalk.bench.verdict.suite import Scene
-from maskwalk.stats import holm
 
 FEWER, KEPT, VOID = 0.75, 0.95, 0.05
 
@@ -83,8 +83,8 @@ def compare(
         setting,
         outcome,
         best=None if weights is None else baselines[int(weights.argmax())],
-        single=None if one is None else difference(own - one),
-        front=None if mixed is None else difference(own - mixed),
+        single=None if one is None else paired_difference(own - one),
+        front=None if mixed is None else paired_difference(own - mixed),
         same=fewest_calls(calls, quality, float(own.mean())) if own.any() else None,
         cheaper=1.0 if fewer is None else above_zero(fewer - KEPT * own),
     )
@@ -107,7 +107,8 @@ def judge(found: Sequence[Comparison]) -> tuple[Comparison, ...]:
 def front_of(baselines: Sequence[Outcome]) -> list[Outcome]:
     """The baselines on the hull, by calls."""
     calls = np.array([b.calls.mean() for b in baselines])
-    return [baselines[i] for i in front(calls, np.array([b.coherent.mean() for b in baselines]))]
+    quality = np.array([b.coherent.mean() for b in baselines])
+    return [baselines[i] for i in mixture_front(calls, quality)]
 
 
 Place = tuple[str, bool]  # a structure, and whether the model denoises

@@ -13,18 +13,21 @@ if TYPE_CHECKING:
     from maskwalk.report.comparison import Difference
 
 
+COLUMNS = 6  # metrics that fit beside each other
+
+
 def compare(
     run: Annotated[Path, typer.Argument(help="A run of the language experiment.")],
     samplers: Annotated[
         list[str] | None, typer.Argument(help="Two policies; or none for the whole picture.")
     ] = None,
-    preset: Annotated[str, typer.Option(help="How tokens were drawn.")] = "exact",
+    mode: Annotated[str, typer.Option(help="How tokens were drawn.")] = "exact",
     as_json: common.AsJson = False,
 ) -> None:
     """Two policies of a run, metric by metric; or what predicts what, and what truncation does.
 
-    Differences have 95 % intervals; * marks those that leave zero out. The replay of a policy that
-    throws dice is an upper bound (≤): it may be ahead by it, but none is said to be ahead of it.
+    Differences are ± half of a 95 % interval; * marks those that leave zero out. The replay of a
+    stochastic policy is an upper bound (≤): it may be ahead by it, but none is said to be ahead.
 
     Example: maskwalk text compare results/language 'bisection(order=8)' 'random(block=6)'
 
@@ -34,28 +37,30 @@ def compare(
     from dataclasses import asdict
 
     from maskwalk.bench.labels import samplers as labelled
-    from maskwalk.bench.text_records import text_records
+    from maskwalk.bench.records import latest, load_records
     from maskwalk.report import comparison
+    from maskwalk.worlds.metrics import METRICS
 
-    records = text_records(run)
+    records = [r for r in latest(load_records(run)) if r.get("texts") is not None]
     if not records:
         raise MaskwalkError(f"{run} holds no records of texts; `maskwalk compare` reads walks.")
     if samplers:
         if len(samplers) != 2:
             raise MaskwalkError(f"Give two samplers to compare, or none, not {len(samplers)}.")
-        one, other = (comparison.find(records, name, preset) for name in samplers)
+        one, other = (comparison.find(records, name, mode) for name in samplers)
         found = comparison.differences(one, other)
         if as_json:
             print(json.dumps([asdict(row) for row in found]))
             return
         table = common.plain_table("metric", "first", "second", "difference")
         for row in found:
-            values = [f"{r['metrics'][row.metric]['value']:.4f}" for r in (one, other)]
+            numbers = [(r["metrics"][row.metric] or {}) for r in (one, other)]
+            values = [f"{number['value']:.4f}" for number in numbers]
             table.add_row(row.metric, *values, _shown(row))
         out.print(table)
         return
     told = comparison.predictions(records)
-    drawn = list(dict.fromkeys(record["preset"] for record in records))
+    drawn = list(dict.fromkeys(record["mode"] for record in records))
     cuts = comparison.truncations(records) if len(drawn) > 1 else {}
     same = comparison.agreements(records) if len(drawn) > 1 else {}
     if as_json:
@@ -66,12 +71,13 @@ def compare(
     table = common.plain_table("draw", "does", "predict", "rank correlation", "p", "settings")
     for p in told:
         chance = "< .001" if p.p < 0.001 else f"{p.p:.3f}"
-        table.add_row(p.preset, p.one, p.other, f"{p.rho:+.2f}", chance, str(p.n))
+        table.add_row(p.mode, p.one, p.other, f"{p.rho:+.2f}", chance, str(p.n))
     out.print(table)
     if not cuts:
         return
     out.print(f"\n{drawn[1]} minus {drawn[0]}; * where the 95 % interval leaves zero out:")
-    names = ("mauve", "judge_bpb", "own_bpb", "entropy", "rep1")
+    metrics = list(dict.fromkeys(row.metric for rows in cuts.values() for row in rows))
+    names = [name for name in metrics if METRICS.describe(name).drawn][:COLUMNS]
     table = common.plain_table("policy", *names)
     for policy in labelled(list(cuts)):
         held = {row.metric: row for row in cuts[policy.spec]}

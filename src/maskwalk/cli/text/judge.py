@@ -34,8 +34,8 @@ def judge(
     """
     from maskwalk.analysis.judge import load_judge
     from maskwalk.bench.judging import texts_of
-    from maskwalk.bench.text_records import text_records
-    from maskwalk.report import write_text_report
+    from maskwalk.bench.records import load_records
+    from maskwalk.report import write_report
 
     texts_of(run)
     reader = load_judge(judge, device=check_device(device))
@@ -48,6 +48,6 @@ def judge(
         same = "" if judge is None else f" --judge {judge}"
         out.print(f"Next: maskwalk text judge {run}{same}", soft_wrap=True)
         return
-    for path in write_text_report(text_records(run), run, ("html", "csv", "md")):
+    for path in write_report(load_records(run), run, ("html", "csv", "md")):
         if path.suffix == ".html":
             say_written(path)

@@ -17,18 +17,22 @@ def replay(
     sampler: Annotated[
         list[str] | None, typer.Option(help="A policy that chooses before it draws; repeatable.")
     ] = None,
-    paths: Annotated[int, typer.Option(help="Throws of a policy's dice, for every passage.")] = 8,
+    paths: Annotated[
+        int, typer.Option(help="Paths of a stochastic policy, for every passage.")
+    ] = 8,
     count: Annotated[int, typer.Option(help="Held-out passages.")] = 32,
     skip: Annotated[int, typer.Option(help="Passages to leave out before them.")] = 0,
     length: Annotated[int | None, typer.Option(help="Tokens of each \\[all].")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the dice.")] = 0,
+    draw: common.DrawSpec = None,
+    seed: Annotated[int, typer.Option(help="Seed of a policy's randomness.")] = 0,
     device: common.Device = "cpu",
     as_json: common.AsJson = False,
 ) -> None:
     """The likelihood of held-out text under policies, over more and more of their paths.
 
     Text is forced through a policy; that gives its likelihood if the order is fixed, and an upper
-    bound on its bits if the policy throws dice, which falls with the paths it is averaged over.
+    bound on its bits if the policy is stochastic, which falls with the paths it is averaged over.
+    A truncated draw (--draw) may give a text probability zero: its bits are then infinite.
 
     Example: maskwalk text replay --sampler 'bisection(order=4)' --sampler 'random(block=10)'
     """
@@ -37,16 +41,18 @@ def replay(
 
     from maskwalk.analysis.paths import along_paths
     from maskwalk.analysis.replay import check_replayable
-    from maskwalk.bench.text_run import batch_on
+    from maskwalk.bench.text import batch_on
+    from maskwalk.decoding.draw import DRAWS, read_draw
     from maskwalk.denoisers.language.books import load_books
-    from maskwalk.report.texts import INTERVAL
     from maskwalk.samplers import SAMPLERS
+    from maskwalk.stats import half_width
     from maskwalk.worlds.text.metrics import bits_per_byte
     from maskwalk.worlds.text.passages import token_bytes
 
     rules = {SAMPLERS.canonical(spec): SAMPLERS.build(spec) for spec in sampler or TRIED}
+    shape = DRAWS.build(read_draw("exact", draw)[0])
     for rule in rules.values():
-        check_replayable(rule)
+        check_replayable(rule, shape)
     found = load_books(model, device=check_device(device))
     assert found.held_out is not None  # load_books reads them
     most, whole_length = found.held_out.shape
@@ -71,6 +77,7 @@ def replay(
                 paths,
                 seed=seed,
                 batch=batch_on(device),
+                draw=shape,
                 told=partial(shown.advance, bar),
             )
             shown.update(bar, total=done.nats.numel())
@@ -78,11 +85,11 @@ def replay(
             for k in sorted({*(2**i for i in range(every.bit_length())), every}):
                 bits = bits_per_byte(done.over(k), sizes)
                 row = {"sampler": spec, "calls": float(done.calls.mean()), "paths": k}
-                rows.append(row | {"bound": done.random} | bits)
+                rows.append(row | {"bound": done.random} | bits.as_dict())
                 at_most = "≤ " if done.random else ""
-                half = "–" if bits["se"] is None else f"{INTERVAL * bits['se']:.3f}"
+                half = "–" if bits.se != bits.se else f"{half_width(bits.se):.3f}"
                 first = (spec, f"{row['calls']:.1f}".removesuffix(".0")) if k == 1 else ("", "")
-                table.add_row(*first, str(k), f"{at_most}{bits['value']:.4f} ± {half}")
+                table.add_row(*first, str(k), f"{at_most}{bits.value:.4f} ± {half}")
     if as_json:
         print(json.dumps(rows))
         return

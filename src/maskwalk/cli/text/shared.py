@@ -7,7 +7,6 @@ from maskwalk.cli.common import progress
 
 if TYPE_CHECKING:
     from maskwalk.analysis.judge import Judge
-    from maskwalk.bench.text_run import TextRun
 
 TRIED = (
     "random(block=8)",
@@ -15,15 +14,6 @@ TRIED = (
     "bisection(order=4)",
     "guided_bisection(order=4, score='entropy')",
 )
-
-
-def write(run: "TextRun") -> None:
-    """Does the work of a run, with a bar."""
-    with progress() as shown:
-        bar = shown.add_task(f"{'writing':<22}", total=run.total)
-        for _ in run:
-            shown.update(bar, completed=run.done)
-        shown.update(bar, completed=run.total)
 
 
 def judged(run: Path, judge: "Judge", only_read: bool = False) -> int:

@@ -6,9 +6,10 @@ from typing import Annotated, Any
 import typer
 
 from maskwalk.cli import common
-from maskwalk.cli.common import check_device, err, out, say_written
-from maskwalk.cli.text.shared import TRIED, write
+from maskwalk.cli.common import check_device, err, out, run_jobs, say_written
+from maskwalk.cli.text.shared import TRIED
 from maskwalk.errors import MaskwalkError
+from maskwalk.stats import half_width
 
 
 def train(
@@ -74,7 +75,8 @@ def train(
 
 
 def _with_error(number: dict[str, Any], digits: int) -> str:
-    error = "–" if number["se"] is None else f"{number['se']:.{digits}f}"
+    half = half_width(number["se"])
+    error = "–" if half is None else f"{half:.{digits}f}"
     return f"{number['value']:.{digits}f} ± {error}"
 
 
@@ -82,10 +84,10 @@ def _trial(
     model: Path, causal: bool, scorer: Path | None, samples: int, length: int, device: str
 ) -> None:
     """A first look: the model writes with a few policies, and is scored on it."""
-    from maskwalk.bench.text_experiment import AUTOREGRESSIVE, TextExperiment
-    from maskwalk.bench.text_records import text_records
-    from maskwalk.bench.text_run import TextRun
-    from maskwalk.report import text_table
+    from maskwalk.bench.records import load_records
+    from maskwalk.bench.run import Run, engine
+    from maskwalk.bench.text import AUTOREGRESSIVE, TextExperiment
+    from maskwalk.report.terminal import terminal_table
 
     experiment = TextExperiment(
         name="trial",
@@ -99,11 +101,12 @@ def _trial(
         replayed=samples,
         references=1,  # nothing is judged here
     )
-    write(TextRun(experiment, model / "trial", device))
+    to = model / "trial"
+    run_jobs(Run(experiment.jobs(to), to / "records.jsonl", engine(1, device)), "writing")
     keys = [experiment.key(setting) for setting in experiment.settings]
-    known = {record["key"]: record for record in text_records(model / "trial")}
+    known = {record["key"]: record for record in load_records(to)}
     records = [known[key] for key in keys]
-    out.print(text_table(records))
+    out.print(terminal_table(records))
     for record in records:
         out.print(f"\n{record['sampler']}:", style="dim")
         out.print(record["texts"][0], markup=False)

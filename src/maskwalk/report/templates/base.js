@@ -1,6 +1,7 @@
 // Draws the figures and traces of a maskwalk report from the JSON in the page.
 // Plain JavaScript and SVG: no dependencies, no requests. Text only ever enters as text nodes.
-// base.js, scatter.js, series.js, traces.js, ledger.js and report.js share one scope, in this order.
+// All scripts share one scope, in the order of SCRIPTS in page.py. An estimate is {v, half, n, …}: `half`
+// of its 95 % interval comes from the page; no script computes an error.
 const data = JSON.parse(document.getElementById("data").textContent);
 const state = { mode: 0, log: true, hidden: new Set(), zoom: new Map(), panel: 0, sampler: 0, print: false };
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
@@ -50,7 +51,6 @@ function marker(family, r, x = 0, y = 0) {
 const fixed = (v, digits = 3) => v.toFixed(digits);
 const brief = (v) => String(+v.toFixed(1));
 const away = (z) => `${Math.abs(z).toFixed(1)} standard errors ${z < 0 ? "lower" : "higher"}`;
-const withError = (e) => fixed(e.v) + (e.se == null ? "" : ` ± ${fixed(e.se)}`);
 const pen = document.createElement("canvas").getContext("2d");
 pen.font = `11.5px ${getComputedStyle(document.body).fontFamily}`;
 const textWidth = (words) => pen.measureText(words).width;

@@ -1,24 +1,24 @@
-// Samplers no other beats in both calls and value; ties share one place.
+// Samplers no other beats in both cost and value; ties share one place.
 function paretoFront(cells, value, sign) {
-  const order = [...cells].sort((a, b) => a.calls.v - b.calls.v || sign * (value(b) - value(a)));
+  const order = [...cells].sort((a, b) => costOf(a) - costOf(b) || sign * (value(b) - value(a)));
   const front = [];
   for (const cell of order) {
     const last = front.at(-1);
-    if (last && last.cell.calls.v === cell.calls.v && value(last.cell) === value(cell)) last.ties += 1;
+    if (last && costOf(last.cell) === costOf(cell) && value(last.cell) === value(cell)) last.ties += 1;
     else if (!last || sign * (value(cell) - value(last.cell)) > 0) front.push({ cell, ties: 0 });
   }
   return front;
 }
 
-// The steps of a front that gain more than two standard errors (as report/rules.py counts them).
-function clearSteps(front) {
-  const spread = ({ v, se, n = 1 }) => se || Math.sqrt((((v * n + 2) / (n + 4)) * (1 - (v * n + 2) / (n + 4))) / (n + 4));
-  const kept = [];
+// The steps of a front that leave the interval of the step kept before (stats.clear_steps), but not
+// the worst value there is. Halves of intervals add as errors do: in squares.
+function clearSteps(front, metric) {
+  const kept = [], worst = metric.limits[metric.better > 0 ? 0 : 1];
   for (const { cell } of front) {
-    const now = cell.coherence, last = kept.at(-1)?.coherence || { v: 0, se: 1e-9 };
-    if (now.v - last.v > 2 * Math.hypot(spread(now), spread(last))) kept.push(cell);
+    const now = cell.e[metric.key], last = kept.at(-1)?.e[metric.key];
+    if (!last || metric.better * (now.v - last.v) > Math.hypot(now.half || 0, last.half || 0)) kept.push(cell);
   }
-  return new Set(kept);
+  return new Set(kept.filter((cell) => cell.e[metric.key].v !== worst));
 }
 
 // Moves points that would cover each other sideways; those on the front keep their place. In a crowd
@@ -27,7 +27,7 @@ function dodge(points, gap) {
   const placed = [];
   for (const point of [...points].sort((a, b) => b.front - a.front || a.x - b.x)) {
     const free = (x) => placed.every((q) => Math.hypot(q.x - x, q.y - point.y) >= gap * 0.99);
-    const tries = Array.from({ length: data.crowd ? 5 : 25 }, (_, k) => point.x + (k % 2 ? 1 : -1) * Math.ceil(k / 2) * gap);
+    const tries = Array.from({ length: data.crowd || data.single ? 5 : 25 }, (_, k) => point.x + (k % 2 ? 1 : -1) * Math.ceil(k / 2) * gap);
     point.x = tries.find(free) ?? point.x;
     placed.push(point);
   }

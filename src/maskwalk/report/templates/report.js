@@ -1,7 +1,7 @@
 // ---------------------------------------------------------------- switches, legend, tables
 function draw(figure) {
   if (figure.dataset.series != null) drawSeries(figure);
-  else if (figure.dataset.ledger != null) drawLedger(figure);
+  else if (figure.dataset.losses != null) drawLosses(figure);
   else drawPlot(figure);
 }
 const drawPlots = () => all(".panel").forEach(draw);
@@ -11,6 +11,7 @@ function setMode(mode) {
   for (const node of all("[data-mode]")) node.hidden = +node.dataset.mode !== mode;
   drawPlots();
   if (byId("traces")) drawTraces();
+  if (byId("texts")) showTexts();
 }
 
 const membersOf = (family) => data.samplers.flatMap((s, i) => (s.family === family ? [i] : []));
@@ -21,7 +22,7 @@ function show(samplers, visible) {
   drawPlots();
 }
 
-// The first click puts names and calls in rising order, numbers in falling; the next turns it round.
+// The first click puts names and cost in rising order, numbers in falling; the next turns it round.
 function sortBy(header) {
   const column = header.cellIndex, body = header.closest("table").tBodies[0];
   const before = header.getAttribute("aria-sort");
@@ -50,8 +51,9 @@ on([byId("all")], "click", () => show(everyone, true));
 if (data.crowd) {
   on([byId("none")], "click", () => show(everyone, false));
   on([byId("fronts")], "click", () => {
-    const here = data.panels.map((_, p) => inPanel(p).filter((c) => c.m === state.mode && c.coherence && c.calls));
-    const best = new Set(here.flatMap((cells) => paretoFront(cells, (c) => c.coherence.v, 1).map(({ cell }) => cell.s)));
+    const { key, better } = metricOf[data.quality];
+    const here = data.panels.map((_, p) => inPanel(p).filter((c) => c.m === state.mode && drawable(c, key)));
+    const best = new Set(here.flatMap((cells) => paretoFront(cells, (c) => c.e[key].v, better).map(({ cell }) => cell.s)));
     everyone.forEach((s) => (best.has(s) ? state.hidden.delete(s) : state.hidden.add(s)));
     show([], true);
   });
@@ -66,12 +68,14 @@ on(all(".enlarge"), "click", (button) => {
 on(all(".reset"), "click", (button) => resetZoom(button.closest(".panel")));
 on(all(".sortable thead button"), "click", (button) => sortBy(button.closest("th")));
 if (byId("traces")) {
-  byId("trace-panel").append(...data.panels.map((p, i) => new Option(`${p.title}, ${p.task}`, i)));
+  const traced = new Set(data.cells.filter((c) => c.trace).map((c) => c.p));
+  byId("trace-panel").append(...data.panels.flatMap((p, i) => (traced.has(i) ? [new Option(`${p.title}, ${p.task}`, i)] : [])));
+  state.panel = Math.min(...traced);
   on([byId("trace-panel")], "change", (choice) => { state.panel = +choice.value; drawTraces(); });
   on([byId("trace-sampler")], "change", (choice) => chooseSampler(choice.value));
 }
 document.addEventListener("keydown", (event) => { if (event.key === "Escape") hideTip(); });
-addEventListener("resize", () => requestAnimationFrame(drawPlots));
+addEventListener("resize", () => { hideTip(); requestAnimationFrame(drawPlots); });
 matchMedia("print").addEventListener("change", (event) => {
   state.print = event.matches;
   if (state.print) byId("legend").open = true;  // else paper has no legend

@@ -1,19 +1,32 @@
 const panelCells = data.panels.map(() => []);
 for (const cell of data.cells) panelCells[cell.p].push(cell);
 const inPanel = (panel) => panelCells[panel];
+const costOf = (cell) => cell.e[data.cost].v;
+const drawable = (cell, key) => cell.e[key] && cell.e[data.cost];
+const ends = ({ v, half }) => [v - (half || 0), v + (half || 0)];
 
-// The maps from (calls, value) to pixels and back. The axes span all modes, so that they stay put.
+// What the y axis spans: all modes, so that it stays put. A share that has a direction has its limits;
+// where lower is better, and 0 the least, the axis begins there.
+function valueRange(panel, metric, cells) {
+  if (metric.share && metric.better) return [0, 1];
+  const marks = data.references.filter((c) => c.p === panel && c.e[metric.key]);
+  const values = [...cells, ...marks].flatMap(({ e: { [metric.key]: e } }) => [...ends(e), ...(e.floor == null ? [] : [e.floor])]);
+  const grounded = metric.better && metric.limits[0] === 0;
+  const [least, most] = [grounded ? 0 : Math.min(...values), Math.max(...values)];
+  const pad = (most - least) * 0.04 || 0.1;
+  return [grounded ? 0 : least - pad, most + pad];
+}
+
+// The maps from (cost, value) to pixels and back.
 function scales(panel, metric, frame) {
-  const cells = inPanel(panel).filter((c) => c[metric] && c.calls);
+  const cells = inPanel(panel).filter((c) => drawable(c, metric.key));
   const along = (v) => (state.log ? Math.log2(Math.max(v, 1)) : v);
-  const calls = cells.map((c) => along(c.calls.v));
-  const [low, high] = [Math.min(...calls), Math.max(...calls)];
-  const values = cells.map(({ [metric]: e }) => Math.max(e.v + (e.se || 0), e.floor || 0));
-  const top = metric === "coherence" ? 1 : Math.max(...values) * 1.05 || 1;
-  const zoom = state.zoom.get(`${metric}${panel}`);
-  const [[a, b], [c, d]] = zoom || [high - low < 1e-6 ? [low - 1, high + 1] : [low, high], [0, top]];
+  const costs = cells.map((c) => along(costOf(c)));
+  const [low, high] = [Math.min(...costs), Math.max(...costs)];
+  const zoom = state.zoom.get(`${metric.key}${panel}`);
+  const [[a, b], [c, d]] = zoom || [high - low < 1e-6 ? [low - 1, high + 1] : [low, high], valueRange(panel, metric, cells)];
   const room = zoom ? 0 : 1;  // for labels on the left, and for points set side by side
-  const [left, right] = [frame[0] + 64 * room, frame[2] - 30 * room];
+  const [left, right] = [frame[0] + (data.single ? 34 : 64) * room, frame[2] - 32 * room];
   const [up, down] = [frame[1] + 7 * room, frame[3] - 7 * room];
   const x = (v) => left + ((along(v) - a) / (b - a)) * (right - left);
   const y = (v) => down - ((v - c) / (d - c)) * (down - up);
@@ -24,4 +37,3 @@ function scales(panel, metric, frame) {
   for (const t of wanted) if (!xTicks.length || x(t) - x(xTicks.at(-1)) > 26) xTicks.push(t);
   return { x, y, back, xTicks, yTicks: niceTicks(c, d, 4) };
 }
-

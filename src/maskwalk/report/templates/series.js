@@ -17,13 +17,13 @@ function endLabels(ends, top, bottom) {
 
 function drawSeries(figure) {
   const shown = data.series[+figure.dataset.series], plot = figure.querySelector(".plot");
-  const wide = figure.classList.contains("wide"), calls = shown.metric === "calls";
+  const { metric } = shown, wide = figure.classList.contains("wide"), cost = metric.plain;
   const here = shown.lines.filter((l) => l.m === state.mode);
   const lines = here
     .map((l) => ({ ...l, points: l.points.filter((p) => !state.hidden.has(p.s)) }))
     .filter((l) => l.points.length);
   if (!lines.length) {
-    plot.replaceChildren(empty(here.length ? "Every sampler of this figure is hidden." : "Not run in this mode."));
+    plot.replaceChildren(empty(here.length ? "Every sampler of this figure is hidden." : "Not measured in this mode."));
     return;
   }
   const width = state.print ? (wide ? 720 : 350) : Math.max(plot.clientWidth, 280);
@@ -35,12 +35,12 @@ function drawSeries(figure) {
   const xs = [...new Set([...points.map((p) => p.x), ...shown.marks.map((m) => m[0])])].filter((v) => v != null).sort((a, b) => a - b);
   const [low, high] = [across(xs[0]), across(xs.at(-1))];
   const x = (v) => frame[0] + 14 + ((across(v) - low) / (high - low || 1)) * (frame[2] - frame[0] - 28);
-  const logY = calls && state.log;
+  const logY = cost && state.log;
   const up = (v) => (logY ? Math.log2(Math.max(v, 1)) : v);
-  const values = points.map((p) => p.v + (p.se || 0));
-  const ends = calls ? [logY ? up(Math.min(...points.map((p) => p.v))) - 0.2 : 0, up(Math.max(...values)) * 1.04] : [0, 1];
-  const y = (v) => frame[3] - ((up(v) - ends[0]) / (ends[1] - ends[0] || 1)) * (frame[3] - frame[1]);
-  const yTicks = logY ? stops.filter((s) => up(s) >= ends[0] && up(s) <= ends[1]) : niceTicks(ends[0], ends[1], 4);
+  const reach = points.flatMap(ends), [least, most] = [Math.min(...reach), Math.max(...reach)];
+  const limits = cost ? [logY ? up(Math.max(least, 1)) - 0.2 : 0, up(most) * 1.04] : metric.share ? [0, 1] : [Math.min(least, 0), most * 1.04];
+  const y = (v) => frame[3] - ((up(v) - limits[0]) / (limits[1] - limits[0] || 1)) * (frame[3] - frame[1]);
+  const yTicks = logY ? stops.filter((s) => up(s) >= limits[0] && up(s) <= limits[1]) : niceTicks(limits[0], limits[1], 4);
   const root = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": `${shown.title}, ${shown.task}: ${shown.y} against ${shown.axis}` });
   for (const t of yTicks) root.append(line("grid", frame[0], y(t), frame[2], y(t)), text("end", frame[0] - 6, y(t) + 4, t));
   let last = -Infinity;
@@ -64,12 +64,13 @@ function drawSeries(figure) {
   }
   const nodes = marks.map((p) => {
     const node = svg("g", { class: `point fam${p.family}`, "data-s": p.own });
-    if (p.se) node.append(line("error", p.px, y(Math.max(p.v - p.se, ends[0])), p.px, y(p.v + p.se)));
+    const [low, high] = ends(p);
+    if (high > low) node.append(line("error", p.px, y(Math.max(low, logY ? 1 : limits[0])), p.px, y(high)));
     const mark = marker(p.family, wide ? 4.8 : 3.8, p.px, p.py);
     node.append(mark);
     const at = p.x == null ? "" : `${shown.axis} ${p.x}\n`;
-    const n = p.n == null ? "" : `\nn = ${p.n.toLocaleString("en")}`;
-    Object.assign(p, { title: data.samplers[p.s].label, words: `${at}${shown.y} ${calls ? brief(p.v) : withError(p)}${n}` });
+    const n = p.n == null ? "" : `${counted(p.n)}; `;
+    Object.assign(p, { title: data.samplers[p.s].label, words: `${at}${shown.y} ${estimated(metric, p)}\n${n}${INTERVAL}` });
     speak(node, mark, p);
     return node;
   });

@@ -1,18 +1,38 @@
-// ---------------------------------------------------------------- tooltip, highlight, arrow keys
+// ---------------------------------------------------------------- numbers in words
+const INTERVAL = "± half of a 95 % interval";
+const metricOf = Object.fromEntries(data.metrics.map((m) => [m.key, m]));
+const numberOf = (metric, v) => (metric.plain ? brief(v) : fixed(v, metric.digits));
+const counted = (n) => `n = ${n.toLocaleString("en")}`;
+function estimated(metric, { v, half, bound }) {
+  const certain = metric.plain && half != null && !+fixed(half, metric.digits);  // a cost
+  const error = certain ? "" : ` ± ${half == null ? "–" : fixed(half, metric.digits)}`;
+  return `${bound ? "≤ " : ""}${numberOf(metric, v)}${error}`;
+}
+
+// The n of most of a cell's numbers; the others say their own.
+function usualCount(estimates) {
+  const counts = new Map();
+  for (const { n } of estimates) if (n != null) counts.set(n, (counts.get(n) || 0) + 1);
+  return [...counts].reduce((a, b) => (b[1] > a[1] ? b : a), [null, 0])[0];
+}
+
+// Every number of a cell, a line a metric.
 function tell(cell) {
-  const lines = [];
-  if (cell.coherence) lines.push(`coherence ${withError(cell.coherence)}`);
-  const most = cell.calls.max == null ? "" : `, ${brief(cell.calls.max)} at most`;
-  lines.push(`calls ${brief(cell.calls.v)} on average${most}`);
-  if (cell.tv1) {
-    const more = ["floor", "excess"].filter((key) => cell.tv1[key] != null).map((key) => `, ${key} ${fixed(cell.tv1[key])}`);
-    lines.push(`transition TV ${withError(cell.tv1)}${more.join("")}`);
+  const metrics = data.metrics.filter((m) => cell.e[m.key]);
+  const usual = usualCount(metrics.map((m) => cell.e[m.key]));
+  const lines = metrics.map((m) => {
+    const e = cell.e[m.key], more = [];
+    if (e.max != null) more.push(`${brief(e.max)} at most`);
+    if (e.floor != null) more.push(`floor ${numberOf(m, e.floor)}`);
+    if (e.excess != null) more.push(`excess ${numberOf(m, e.excess)}`);
+    const n = e.n == null || e.n === usual ? "" : ` (${counted(e.n)})`;
+    return `${[`${m.title} ${estimated(m, e)}`, ...more].join(", ")}${n}`;
+  });
+  if (cell.paper) {
+    const { v, sd, away: z } = cell.paper;
+    lines.push(`paper ${fixed(v)}${sd == null ? "" : `, sd ${fixed(sd)}`}${z == null ? "" : `; ours is ${away(z)}`}`);
   }
-  if (cell.transition_validity) lines.push(`valid steps ${withError(cell.transition_validity)}`);
-  if (cell.first_invalid) lines.push(`first invalid position ${brief(cell.first_invalid.v)} on average`);
-  if (cell.paper) lines.push(`paper ${fixed(cell.paper.v)}${cell.paper.sd == null ? "" : `, sd ${fixed(cell.paper.sd)}`}${cell.paper.away == null ? "" : `; ours is ${away(cell.paper.away)}`}`);
-  const n = (cell.coherence || cell.tv1).n;
-  if (n != null) lines.push(`n = ${n.toLocaleString("en")}`);
+  lines.push(`${usual == null ? "" : `${counted(usual)}; `}${INTERVAL}`);
   return lines.join("\n");
 }
 

@@ -31,8 +31,8 @@ function drawStrips(cells) {
   const root = traceRoot(width, cells.length * h + 22, length, left, w, 12);
   const rows = cells.map((cell, row) => {
     const { rounds, valid } = cell.trace, { number, last, tone } = roundsOf(cell.trace), y = 20 + row * h;
-    const wrong = valid.indexOf("0"), selected = cell.s === state.sampler;
-    const said = wrong < 0 ? "no impossible step" : `first impossible step at position ${wrong}`;
+    const wrong = valid ? valid.indexOf("0") : -1, selected = cell.s === state.sampler;
+    const said = !valid ? "nobody can check it" : wrong < 0 ? "no impossible step" : `first impossible step at position ${wrong}`;
     const node = svg("g", {
       class: `strip fam${familyOf(cell)}${selected ? " selected" : ""}`, role: "button", "aria-pressed": selected,
       "aria-label": `${labelOf(cell)}: ${last} rounds, ${said}`,
@@ -57,7 +57,7 @@ function drawStrips(cells) {
 }
 
 function drawTrace(cell) {
-  const { tokens, rounds, valid, entropy } = cell.trace, { number, last, tone } = roundsOf(cell.trace);
+  const { tokens, rounds, valid, nats } = cell.trace, { number, last, tone } = roundsOf(cell.trace);
   const length = tokens.length, given = rounds.some((r) => r < 0) ? 1 : 0, rows = last + given;
   const digits = Math.max(...tokens.map((t) => String(t).length));
   const w = length > 48 ? clamp(Math.floor(900 / length), 2, 16) : Math.max(22, digits * 7 + 4);
@@ -72,22 +72,22 @@ function drawTrace(cell) {
     const row = r < 0 ? 0 : number(r) - 1 + given, shown = w >= 20 ? tokens[i] : null;
     const upper = tile(left + i * w, top + row * h, w, h, tone(r), h >= 14 ? shown : null);
     const node = svg("g", {}, ...upper, ...tile(left + i * w, walk, w, 20, tone(r), shown));
-    const nats = entropy[i] == null ? "" : `\nentropy when drawn ${fixed(entropy[i], 2)} nats`;
-    const said = (r < 0 ? "given" : `revealed in round ${number(r)}`) + nats;
+    const unsure = nats[i] == null ? "" : `\nuncertain by ${fixed(nats[i], 2)} nats when drawn`;
+    const said = (r < 0 ? "given" : `revealed in round ${number(r)}`) + unsure;
     node.addEventListener("pointermove", (event) => showTip(`position ${i}: token ${tokens[i]}`, said, event.clientX, event.clientY));
     node.addEventListener("pointerleave", hideTip);
     root.append(node);
   });
-  const wrong = valid.indexOf("0");
-  [...valid].forEach((ok, i) => {
+  const wrong = valid ? valid.indexOf("0") : -1;
+  [...(valid || "")].forEach((ok, i) => {
     const x = left + i * w - 0.5;
     if (ok === "0") root.append(line(i === wrong ? "wrong" : "late-wrong", x, i === wrong ? top - 3 : walk - 3, x, walk + 23));
   });
   const step = wrong ? `first impossible step: ${tokens[wrong - 1]} → ${tokens[wrong]}` : `impossible start: ${tokens[0]}`;
-  const said = wrong < 0 ? "every step is possible" : step;
+  const said = !valid ? "" : wrong < 0 ? "every step is possible" : step;
   const span = textWidth(said) * 1.1 + 6;
   const x = wrong < 0 ? left : clamp(left + wrong * w - span / 2, 0, left + length * w - span);
-  root.append(text("", 0, walk + 14, "walk"), text(wrong < 0 ? "" : "alarm", x, walk + 38, said));
+  root.append(text("", 0, walk + 14, "sequence"), text(wrong < 0 ? "" : "alarm", x, walk + 38, said));
   byId("trace").replaceChildren(root);
 }
 
@@ -96,7 +96,7 @@ function drawTraces() {
   const choice = byId("trace-sampler");
   choice.replaceChildren(...cells.map((c) => new Option(labelOf(c), c.s)));
   choice.disabled = !cells.length;
-  byId("strips").replaceChildren(empty("No traces were recorded here."));
+  byId("strips").replaceChildren(empty("This page has no traces here."));
   byId("trace").replaceChildren();
   if (!cells.length) return;
   const cell = cells.find((c) => c.s === state.sampler) || cells[0];

@@ -11,13 +11,13 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from maskwalk.errors import MaskwalkError
 from maskwalk.resources import need
+from maskwalk.stats import Estimate
 
 SCALE = 5.0
 CLUSTERINGS = 5
@@ -29,7 +29,7 @@ def mauve(
     features: Float[np.ndarray, "texts hidden"],
     reference: Float[np.ndarray, "references _"],
     seed: int = 0,
-) -> dict[str, Any]:
+) -> Estimate:
     """The mean of MAUVE over several k-means clusterings of all texts, and its standard error.
 
     k-means ends somewhere else from every seed, which can move a single MAUVE more than the texts
@@ -68,13 +68,8 @@ def mauve(
             ]
             variances.append(np.var(again, ddof=1))
     squared = np.var(values, ddof=1) / CLUSTERINGS + np.mean(variances)
-    return {
-        "value": float(np.mean(values)),
-        "se": float(np.sqrt(squared)),
-        "n": len(features),
-        "references": len(reference),
-        "buckets": int(found.num_buckets),
-    }
+    extra = {"references": len(reference), "buckets": int(found.num_buckets)}
+    return Estimate(float(np.mean(values)), float(np.sqrt(squared)), len(features), extra)
 
 
 def _area(p: Float[np.ndarray, " buckets"], q: Float[np.ndarray, " buckets"]) -> float:

@@ -1,23 +1,51 @@
-"""What is measured of texts as tokens, and estimates over texts with their standard errors.
+"""What is measured of texts; every number is over the texts of a setting.
 
-    token_entropy   entropy of a text's own token frequencies, in nats (as MDLM and ReMDM report it)
-    repetition      share of a text's n-grams that occurred earlier in it
-    perplexity      exp(nats / tokens) over all texts together;  bits_per_byte  likewise
+    entropy         entropy of a text's own token frequencies, in nats (as MDLM and ReMDM report it)
+    rep1, 2, 3      share of a text's tokens, pairs, triples that occurred earlier in it
+    own_bpb, _ppl   bits per byte and perplexity under the causal model of the same books
+    judge_bpb, …    the same under somebody else's model, the judge
+    replay_bpb      bits per byte of held-out text under the policy, by replay
+    mauve           overlap with held-out text as a crowd (mauve.py)
 
-An estimate is {"value", "se", "n"}, n the number of texts. The texts are the sample: the standard
-error of a ratio of totals is that of its linearised terms (delta method), and a single text has
-none (null).
+What models say of the texts comes as `Sample.readings`: "own", "judge", "references" (a `Reading`
+each), "replay" (a `Replay`), "tested" (estimates that the model's own file has). A ratio of totals
+has the error of its linearised terms; a single text has none.
 """
 
-from math import log
+from dataclasses import dataclass
+from math import exp, log
 from typing import Any
 
+import numpy as np
 import torch
-from jaxtyping import Float, Float64, Int, Real
+from jaxtyping import Float, Float64, Int
 from torch import Tensor
 
 from maskwalk.errors import MaskwalkError, whole
-from maskwalk.stats import Estimate, mean
+from maskwalk.stats import Estimate, plain_mean, ratio
+from maskwalk.worlds.metrics import METRICS, QUALITY, Sample
+from maskwalk.worlds.text.mauve import mauve as compute_mauve
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """What a model finds in each text."""
+
+    nats: Float64[Tensor, " texts"]  # −log p of all its tokens
+    tokens: Int[Tensor, " texts"]  # of the model that reads
+    bytes: Int[Tensor, " texts"]  # in UTF-8
+    features: Float[np.ndarray, "texts hidden"] | None = None  # the last hidden state
+
+
+@dataclass(frozen=True, eq=False)
+class Replay:
+    """Held-out passages forced through a policy, averaged over its paths."""
+
+    nats: Float64[Tensor, " passages"]
+    one_path: Float64[Tensor, " passages"]  # the same for a single path, on average
+    bytes: Int[Tensor, " passages"]
+    paths: int
+    bound: bool  # whether the policy is stochastic: an upper bound then
 
 
 def token_entropy(tokens: Int[Tensor, "texts length"]) -> Float64[Tensor, " texts"]:
@@ -49,33 +77,165 @@ def _first_ones(ordered: Int[Tensor, "texts length"]) -> Tensor:
     return fresh
 
 
-def estimate(values: Real[Tensor, " texts"]) -> dict[str, Any]:
-    """The mean over texts and its standard error."""
-    _require(len(values))
-    found = mean(values, torch.arange(len(values)))
-    return Estimate(found.value, found.se, found.n, {}).as_dict()
-
-
-def perplexity(nats: Float[Tensor, " texts"], tokens: Int[Tensor, " texts"]) -> dict[str, Any]:
+def perplexity(nats: Float[Tensor, " texts"], tokens: Int[Tensor, " texts"]) -> Estimate:
     """exp(total nats / total tokens)."""
-    found = _ratio(nats, tokens)
-    value = torch.tensor(found["value"], dtype=torch.float64).exp().item()
-    return found | {"value": value, "se": None if found["se"] is None else value * found["se"]}
+    found = ratio(nats, tokens)
+    value = exp(found.value)
+    return Estimate(value, value * found.se, found.n)
 
 
-def bits_per_byte(nats: Float[Tensor, " texts"], sizes: Int[Tensor, " texts"]) -> dict[str, Any]:
+def bits_per_byte(nats: Float[Tensor, " texts"], sizes: Int[Tensor, " texts"]) -> Estimate:
     """Total nats / log 2 / total bytes; `sizes` are the texts' bytes in UTF-8."""
-    return _ratio(nats.double() / log(2), sizes)
+    return ratio(nats.double() / log(2), sizes)
 
 
-def _ratio(amounts: Float[Tensor, " texts"], sizes: Int[Tensor, " texts"]) -> dict[str, Any]:
-    """Σ amounts / Σ sizes, as the mean of the terms it is to first order."""
-    _require(len(sizes), int(sizes.sum()))
-    amounts, weights = amounts.double().cpu(), sizes.double().cpu()
-    ratio = amounts.sum() / weights.sum()
-    return estimate(ratio + (amounts - ratio * weights) / weights.mean())
+# ---------------------------------------------------------------- the metrics
 
 
-def _require(texts: int, size: int = 1) -> None:
-    if texts == 0 or size <= 0:
-        raise MaskwalkError("There is nothing to measure: give at least one text, and not empty.")
+@METRICS.register(
+    "mauve",
+    title="MAUVE",
+    heading="MAUVE against held-out text",
+    better=1,
+    limits=(0, 1.01),
+    role=QUALITY,
+    world="text",
+    reads="judge",
+)
+def mauve(sample: Sample) -> Estimate | None:
+    """How much the texts, as a crowd, overlap with held-out ones, 0 to 1; compare equal n."""
+    texts, references = (sample.readings.get(name) for name in ("judge", "references"))
+    if texts is None or references is None:
+        return None
+    return compute_mauve(texts.features, references.features)
+
+
+@METRICS.register(
+    "replay_bpb",
+    title="replay bits/byte",
+    heading="Bits per byte of held-out text, by replay",
+    better=-1,
+    world="text",
+)
+def replay_bpb(sample: Sample) -> Estimate | None:
+    """Bits of held-out text under the policy; exact if its order is fixed, else at most."""
+    found: Replay | None = sample.readings.get("replay")
+    if found is None:
+        return None
+    bits = bits_per_byte(found.nats, found.bytes)
+    extra = {
+        "bound": found.bound,
+        "paths": found.paths,
+        "one_path": bits_per_byte(found.one_path, found.bytes).value,
+        # The same passages for every policy: with each one's nats, policies compare in pairs.
+        "nats": [round(x, 3) for x in found.nats.tolist()],
+        "bytes": found.bytes.tolist(),
+    }
+    return Estimate(bits.value, bits.se, bits.n, extra)
+
+
+def _read(sample: Sample, reader: str, kind: str) -> Estimate | None:
+    """Bits per byte or perplexity under a reader, or what its own test split gave."""
+    tested: dict[str, Any] = sample.readings.get("tested") or {}
+    if reader == "own" and tested.get(kind):
+        known = tested[kind]
+        return Estimate(
+            known["value"], float("nan") if known["se"] is None else known["se"], known["n"]
+        )
+    found: Reading | None = sample.readings.get(reader)
+    if found is None:
+        return None
+    if kind == "bpb":
+        return bits_per_byte(found.nats, found.bytes)
+    return perplexity(found.nats, found.tokens)
+
+
+@METRICS.register(
+    "judge_bpb",
+    title="judge bits/byte",
+    heading="Bits per byte under the judge",
+    world="text",
+    reads="judge",
+)
+def judge_bpb(sample: Sample) -> Estimate | None:
+    """How unlikely the texts are to another language model, the judge."""
+    return _read(sample, "judge", "bpb")
+
+
+@METRICS.register(
+    "judge_ppl",
+    title="judge perplexity",
+    heading="Perplexity under the judge",
+    digits=1,
+    drawn=False,
+    world="text",
+    reads="judge",
+)
+def judge_ppl(sample: Sample) -> Estimate | None:
+    """The same, a token of the judge: as unsure as between so many equal choices."""
+    return _read(sample, "judge", "ppl")
+
+
+@METRICS.register(
+    "own_bpb", title="own bits/byte", heading="Bits per byte under our own AR model", world="text"
+)
+def own_bpb(sample: Sample) -> Estimate | None:
+    """How unlikely the texts are to the AR model trained on the same books."""
+    return _read(sample, "own", "bpb")
+
+
+@METRICS.register(
+    "own_ppl",
+    title="own perplexity",
+    heading="Perplexity under our own AR model",
+    digits=1,
+    drawn=False,
+    world="text",
+)
+def own_ppl(sample: Sample) -> Estimate | None:
+    """The same, a token: as unsure as between so many equal choices."""
+    return _read(sample, "own", "ppl")
+
+
+@METRICS.register(
+    "entropy", title="token entropy", heading="Token entropy of a text, nats", world="text"
+)
+def entropy(sample: Sample) -> Estimate | None:
+    """How many different tokens a text has and how evenly, in nats."""
+    return plain_mean(token_entropy(sample.tokens))
+
+
+def _repeated(sample: Sample, n: int) -> Estimate | None:
+    return plain_mean(repetition(sample.tokens, n)) if sample.tokens.shape[1] >= n else None
+
+
+@METRICS.register(
+    "rep1", title="repeated tokens", heading="Share of repeated tokens", limits=(0, 1), world="text"
+)
+def rep1(sample: Sample) -> Estimate | None:
+    """Tokens of a text that have occurred in it before."""
+    return _repeated(sample, 1)
+
+
+@METRICS.register(
+    "rep2",
+    title="repeated pairs",
+    heading="Share of repeated pairs of tokens",
+    limits=(0, 1),
+    world="text",
+)
+def rep2(sample: Sample) -> Estimate | None:
+    """The same of pairs of neighbouring tokens."""
+    return _repeated(sample, 2)
+
+
+@METRICS.register(
+    "rep3",
+    title="repeated triples",
+    heading="Share of repeated triples of tokens",
+    limits=(0, 1),
+    world="text",
+)
+def rep3(sample: Sample) -> Estimate | None:
+    """The same of three tokens in a row."""
+    return _repeated(sample, 3)

@@ -1,116 +1,72 @@
-"""What is measured of decoded walks; every number is an estimate with its standard error.
+"""What is measured of walks.
 
-    coherence            share of walks the law gives positive probability (paper, §5.1);
-                         coherence_by_separation: for prompts 1, 2, … communities apart
-    transition_validity  share of single steps that are possible
-    first_invalid        position of the first impossible step, among incoherent walks
-    tv1, tvk             row-weighted transition TV of the paper beside its floor: the value that as
-                         many exact walks get, which at 512 walks is most of it
-    calls                denoiser calls a sequence;  tokens_per_call  masked positions over calls
-
-Samples of one prompt are not independent: standard errors are those of the prompts' means. The
-paper instead reports the standard deviation of four group means (`group_sd`, numpy's default).
+coherence_by_separation   for prompts 1, 2, … communities apart
+transition_validity       share of single steps that are possible
+tv1, tvk                  row-weighted transition TV of the paper beside its floor: the value
+                          that as many exact walks get, which at 512 walks is most of it
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from typing import Any
+from functools import lru_cache
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float64, Int
+from jaxtyping import Float64, Int
 from torch import Tensor
 
 from maskwalk.errors import MaskwalkError, whole
-from maskwalk.specs import Registry
-from maskwalk.stats import Estimate, mean
+from maskwalk.stats import Estimate, jackknife_se, mean, plain_mean, standard_error
+from maskwalk.worlds.metrics import METRICS, Sample
 from maskwalk.worlds.walks.laws import WalkLaw
 
 FLOOR_RUNS = 8
 FLOOR_IDS = 2_000_000_000  # exact walks for the floor: ids no training or held-out walk has
 
 
-@dataclass(frozen=True)
-class Sample:
-    """What a metric looks at: decoded walks, where they came from, and the law they should obey."""
-
-    law: WalkLaw
-    tokens: Int[Tensor, "batch length"]
-    calls: Int[Tensor, " batch"]  # of the denoiser
-    prompts: Int[Tensor, " batch"]  # which prompt each sequence answers
-    masked: Int[Tensor, " batch"]  # how many positions it had to fill
-    conditional: bool
-    seed: int = 0
-    separation: Int[Tensor, " prompts"] | None = None  # of each prompt, where the task has one
-
-    @cached_property
-    def valid(self) -> Bool[Tensor, "batch length"]:
-        """Whether each step is possible given the ones before it."""
-        return self.law.valid(self.tokens)
-
-
-METRICS: Registry[Any] = Registry("metric", context=("sample",))
-
-
-@METRICS.register("coherence")
-def coherence(sample: Sample) -> Estimate:
-    """Share of decoded walks that the law can produce."""
-    return mean(sample.valid.all(1), sample.prompts)
-
-
-@METRICS.register("coherence_by_separation")
+@METRICS.register(
+    "coherence_by_separation", title="coherence", better=1, limits=(0, 1), drawn=False, world=None
+)
 def coherence_by_separation(sample: Sample) -> Estimate | None:
     """Coherence of the prompts whose ends are h communities apart, for every h that occurs."""
-    if sample.separation is None:
+    separation = None if sample.task is None else sample.task.labels.get("separation")
+    if separation is None or sample.valid is None:
         return None
-    whole_ones, apart = sample.valid.all(1), sample.separation[sample.prompts]
+    whole_ones, apart = sample.valid.all(1), separation[sample.prompts]
     parts = []
     for h in apart.unique().tolist():
-        found = mean(whole_ones[apart == h], sample.prompts[apart == h])
-        parts.append({"at": h} | Estimate(found.value, found.se, found.n, {}).as_dict())
-    every = mean(whole_ones, sample.prompts)
+        found = plain_mean(whole_ones[apart == h], sample.prompts[apart == h])
+        parts.append({"at": h} | found.as_dict())
+    every = plain_mean(whole_ones, sample.prompts)
     return Estimate(every.value, every.se, every.n, {"by": parts})
 
 
-@METRICS.register("transition_validity")
-def transition_validity(sample: Sample) -> Estimate:
+@METRICS.register(
+    "transition_validity", title="valid steps", better=1, limits=(0, 1), drawn=False, world="walk"
+)
+def transition_validity(sample: Sample) -> Estimate | None:
     """Share of single transitions that are possible given the steps before them."""
+    if sample.valid is None:
+        return None
     return mean(sample.valid[:, 1:].to(torch.float64).mean(1), sample.prompts)
 
 
-@METRICS.register("first_invalid")
-def first_invalid(sample: Sample) -> Estimate:
-    """Position of the first impossible step, among the incoherent walks."""
-    broken = ~sample.valid.all(1)
-    first = (~sample.valid[broken]).to(torch.uint8).argmax(1)
-    return mean(first, sample.prompts[broken.to(sample.prompts.device)])
-
-
-@METRICS.register("calls")
-def calls(sample: Sample) -> Estimate:
-    """Denoiser calls a sequence: mean and maximum."""
-    found = mean(sample.calls, sample.prompts)
-    return Estimate(found.value, found.se, found.n, {"max": int(sample.calls.max())})
-
-
-@METRICS.register("tokens_per_call")
-def tokens_per_call(sample: Sample) -> Estimate:
-    """Masked positions filled for each denoiser call."""
-    found = mean(sample.masked / sample.calls.clamp(min=1), sample.prompts)
-    return Estimate(found.value, found.se, found.n, {})
-
-
-@METRICS.register("tv1")
+@METRICS.register("tv1", title="transition TV", better=-1, limits=(0, None), world="walk")
 def tv1(sample: Sample) -> Estimate | None:
-    """Row-weighted transition TV of first-order laws, beside its floor; none if conditional."""
-    return None if sample.law.order != 1 else tv(sample, 1)
+    """Total variation between the transitions sampled and those of the law.
+
+    The paper's row-weighted TV_1 of a first-order law, beside its floor; none if conditional.
+    """
+    return None if _law(sample).order != 1 else tv(sample, 1)
 
 
-@METRICS.register("tvk")
+@METRICS.register("tvk", title="transition TV", better=-1, limits=(0, None), world=None)
 def tvk(sample: Sample, k: int | None = None) -> Estimate | None:
-    """Row-weighted TV of order k (the law's own if not given), beside its floor."""
-    return tv(sample, sample.law.order if k is None else whole("k", k, sample.law.order))
+    """Total variation between the steps after k tokens and those of the law.
+
+    Order k is the law's own if not given; the floor stands beside it.
+    """
+    order = _law(sample).order
+    return tv(sample, order if k is None else whole("k", k, order))
 
 
 def tv(sample: Sample, k: int) -> Estimate | None:
@@ -120,12 +76,19 @@ def tv(sample: Sample, k: int) -> Estimate | None:
     """
     if sample.conditional:
         return None
-    walks = sample.tokens
+    law, walks = _law(sample), sample.tokens
     n = len(walks)
-    value = transition_tv(sample.law, walks, k)
-    floor, floor_se = tv_floor(sample.law, n, k, sample.seed)
+    value = transition_tv(law, walks, k)
+    floor, floor_se = tv_floor(law, n, k, sample.seed)
     extra = {"floor": floor, "floor_se": floor_se, "excess": value - floor}
-    return Estimate(value, grouped_se(sample.law, walks, k), n, extra)
+    return Estimate(value, grouped_se(law, walks, k), n, extra)
+
+
+def _law(sample: Sample) -> WalkLaw:
+    """The world, if it is one of walks."""
+    if isinstance(sample.world, WalkLaw):
+        return sample.world
+    raise MaskwalkError("Transition TV is a metric of walks; this world is not one of walks.")
 
 
 @lru_cache(maxsize=32)
@@ -135,7 +98,7 @@ def tv_floor(law: WalkLaw, n: int, k: int, seed: int) -> tuple[float, float]:
         transition_tv(law, law.sample(n, seed, first=FLOOR_IDS + i * n), k)
         for i in range(FLOOR_RUNS)
     ]
-    return float(np.mean(runs)), float(np.std(runs, ddof=1)) / FLOOR_RUNS**0.5
+    return float(np.mean(runs)), standard_error(runs)
 
 
 def grouped_se(law: WalkLaw, walks: Tensor, k: int, groups: int = 16) -> float:
@@ -149,7 +112,7 @@ def grouped_se(law: WalkLaw, walks: Tensor, k: int, groups: int = 16) -> float:
     by_group = torch.bincount(part * events + steps.inverse, minlength=groups * events)
     by_group = by_group.view(groups, events)
     left_out = steps.tv(by_group.sum(0) - by_group).numpy()
-    return float(np.sqrt((groups - 1) / groups * ((left_out - left_out.mean()) ** 2).sum()))
+    return jackknife_se(left_out)
 
 
 def transition_tv(law: WalkLaw, walks: Int[Tensor, "count length"], k: int) -> float:
@@ -208,11 +171,3 @@ def _probabilities(law: WalkLaw, histories: Tensor, inverse: Tensor, nxt: Tensor
         here = (inverse >= start) & (inverse < start + 4096)
         found[here] = law.next_probs(part)[inverse[here] - start, nxt[here]]
     return found
-
-
-def measure(sample: Sample, names: tuple[str, ...]) -> dict[str, dict[str, Any] | None]:
-    """The named metrics of a sample, as they stand in a record."""
-    found: dict[str, Callable[[], Estimate | None] | Estimate | None] = {
-        name: METRICS.build(name, sample=sample) for name in names
-    }
-    return {k: v.as_dict() if isinstance(v, Estimate) else None for k, v in found.items()}

@@ -1,94 +1,35 @@
-"""Tasks: the prompts a sampler starts from, made from held-out walks.
+"""The task of walks between communities.
 
-    unconditional    everything masked
-    endpoints        the first and last token of a held-out walk revealed
-    bottleneck       endpoints in different communities [paper, section "Endpoint-conditioned
-                     bridge generation"]: of held-out walks, constructed around a crossing, or any
-                     pair that a walk can join
-
-Walks are numbered; training takes numbers from 0 up and tasks from HELD_OUT up, so a prompt never
-comes from a training walk.
+bottleneck       endpoints in different communities [paper, section "Endpoint-conditioned
+                 bridge generation"]: of held-out walks, constructed around a crossing, or any
+                 pair that a walk can join
 """
-
-from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Int64
 from torch import Tensor
 
 from maskwalk.errors import MaskwalkError, one_of, whole
-from maskwalk.specs import Registry
 from maskwalk.streams import Purpose, block_uniforms
+from maskwalk.worlds.tasks import HELD_OUT, TASKS, Prompts, masked_rows, reveal
+from maskwalk.worlds.tasks import ends as both_ends
 from maskwalk.worlds.walks.graphs import Graph
 from maskwalk.worlds.walks.laws import LazyLaw, WalkLaw, lazy_kernel
 from maskwalk.worlds.walks.laws.alias import Alias
+from maskwalk.worlds.world import World
 
-HELD_OUT = 1_000_000_000
 TRIES, TRIES_EACH = 1_000_000, 4_000  # held-out walks looked at, in all and for each prompt
 CHOICE, LEFT, RIGHT = range(3)  # streams of Purpose.PROMPT
 
 
-@dataclass(frozen=True, eq=False)
-class Prompts:
-    """Tokens with the mask token (= number of nodes) where unknown, and where they came from."""
-
-    tokens: Int64[Tensor, "n length"]
-    conditional: bool
-    walks: Int64[Tensor, "n length"] | None = None
-    separation: Int64[Tensor, " n"] | None = None
-
-
-TASKS: Registry[Prompts] = Registry("task", context=("law", "count", "seed"))
-
-
-def _masked(law: WalkLaw, count: int) -> Int64[Tensor, "n length"]:
-    return torch.full((count, law.length), law.vocab_size, dtype=torch.int64)
-
-
-def _ends(law: WalkLaw, walks: Tensor, separation: Tensor | None = None) -> Prompts:
+def _ends(law: WalkLaw, walks: Tensor, separation: Tensor) -> Prompts:
     """The prompts that reveal the first and last token of these walks."""
-    tokens = _masked(law, len(walks))
-    tokens[:, 0], tokens[:, -1] = walks[:, 0], walks[:, -1]
-    return Prompts(tokens, True, walks, separation)
-
-
-@TASKS.register("unconditional")
-def unconditional(law: WalkLaw, count: int, seed: int) -> Prompts:
-    """Generate whole walks: everything is masked."""
-    count = whole("count", count, 1)
-    return Prompts(_masked(law, count), False, law.sample(count, seed, HELD_OUT))
-
-
-@TASKS.register("endpoints")
-def endpoints(
-    law: WalkLaw, count: int, seed: int, start: int | None = None, end: int | None = None
-) -> Prompts:
-    """Fill in between the endpoints of held-out walks, or between one given pair of nodes."""
-    count = whole("count", count, 1)
-    if start is None and end is None:
-        return _ends(law, law.sample(count, seed, HELD_OUT))
-    if start is None or end is None:
-        raise MaskwalkError("Give both start and end, or neither (endpoints of held-out walks).")
-    for name, node in (("start", start), ("end", end)):
-        if node == law.vocab_size:
-            raise MaskwalkError(
-                f"{name}={node} is the mask token, not a node; nodes are 0 to {node - 1}."
-            )
-        whole(name, node, 0, law.vocab_size - 1)
-    if not bool(law.reach(start)[end]):
-        raise MaskwalkError(
-            f"No walk of length {law.length} leads from node {start} to node {end}; choose other "
-            "endpoints or another length."
-        )
-    tokens = _masked(law, count)
-    tokens[:, 0], tokens[:, -1] = start, end
-    return Prompts(tokens, True)
+    return reveal(law, walks, both_ends(law), {"separation": separation})
 
 
 @TASKS.register("bottleneck")
 def bottleneck(
-    law: WalkLaw, count: int, seed: int, separation: int | None = None, ends: str | None = None
+    world: World, count: int, seed: int, separation: int | None = None, ends: str | None = None
 ) -> Prompts:
     """Endpoints in different communities; on a chain `separation` communities apart (None: any).
 
@@ -99,14 +40,15 @@ def bottleneck(
     count = whole("count", count, 1)
     if ends is not None:
         one_of("ends", ends, ("walks", "built", "pairs"))
-    graph = law.graph
+    law = world
+    graph = law.graph if isinstance(law, WalkLaw) else None
     communities = 0 if graph is None or graph.community is None else int(graph.community.max()) + 1
-    if graph is not None and communities == 2:
+    if isinstance(law, WalkLaw) and graph is not None and communities == 2:
         if separation is not None:
             whole("separation", separation, 1, 1)
         make = {"built": _bridged, "pairs": _pairs}.get(ends or "walks", _crossing)
         return make(law, graph, count, seed)
-    if graph is not None and communities > 2 and _is_chain(graph):
+    if isinstance(law, WalkLaw) and graph is not None and communities > 2 and _is_chain(graph):
         if ends not in (None, "built"):
             raise MaskwalkError(f"On a chain of communities ends is 'built', not {ends!r}.")
         return _chain(law, graph, count, seed, separation)
@@ -156,9 +98,9 @@ def _pairs(law: WalkLaw, graph: Graph, count: int, seed: int) -> Prompts:
         raise MaskwalkError(f"No walk of length {law.length} joins the two communities.")
     u = block_uniforms(seed, Purpose.PROMPT, 0, count, 1, CHOICE)[:, 0]
     chosen = pairs[torch.from_numpy(np.floor(u * len(pairs)).astype(np.int64))]
-    tokens = _masked(law, count)
+    tokens = masked_rows(law, count)
     tokens[:, 0], tokens[:, -1] = chosen[:, 0], chosen[:, 1]
-    return Prompts(tokens, True, None, torch.ones(count, dtype=torch.int64))
+    return Prompts(tokens, True, None, {"separation": torch.ones(count, dtype=torch.int64)})
 
 
 def _bridged(law: WalkLaw, graph: Graph, count: int, seed: int) -> Prompts:

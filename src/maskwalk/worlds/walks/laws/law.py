@@ -14,6 +14,7 @@ import torch
 from jaxtyping import Bool, Float64, Int, Int64
 from torch import Tensor
 
+from maskwalk.denoiser import Denoiser
 from maskwalk.errors import MaskwalkError, whole
 from maskwalk.specs import Registry
 from maskwalk.streams import Purpose, block_uniforms, inverse_cdf
@@ -127,6 +128,19 @@ class WalkLaw(ABC):
                 extended.append(log[row] + probs[row, token].log())
             walks, logs = torch.cat(longer), torch.cat(extended)
         return walks, logs
+
+    def oracle(self) -> Denoiser:
+        """The fastest exact oracle; a sentence where none is possible at this size."""
+        from maskwalk.worlds.walks.oracles import oracle_for  # oracles are made for laws
+
+        return oracle_for(self)
+
+    def show(self, tokens: Int[Tensor, " length"]) -> str:
+        """The path, an impossible step marked."""
+        marks = ["" if fine else "✗ " for fine in self.valid(tokens[None])[0].tolist()]
+        named = str if self.graph is None else self.graph.name
+        names = [named(token) for token in tokens.tolist()]
+        return " ".join(mark + name for mark, name in zip(marks, names))
 
     def entropy(self) -> float:
         """H(nu) in nats, exact, by a forward pass over the histories that can occur."""

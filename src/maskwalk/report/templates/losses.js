@@ -1,8 +1,8 @@
-// ---------------------------------------------------------------- the ledger: where nats are lost
+// ---------------------------------------------------------------- losses: where nats are lost
 const nats = (v) => (v == null ? "not known" : `${v.toFixed(v < 0.0995 ? 3 : 2)} nats`);
 const listOf = (places) => `position${places.length === 1 ? "" : "s"} ${places.join(", ")}`;
 const sum = (values) => values.reduce((a, b) => a + b, 0);
-const chosen = new Map();  // group: the sampler whose rounds are shown
+const selected = new Map();  // group: the sampler whose rounds are shown
 
 function loss(row) {
   if (row.infinite) return Infinity;
@@ -22,15 +22,16 @@ function stack(parts, x, y, height) {
   return nodes;
 }
 
-function tellRow(row) {
+function tellRow(row, group) {
   const bound = row.upper ? "at most " : "";
-  const lines = [`calls ${brief(row.calls)} on average, ${row.most} at most`];
-  if (row.infinite) lines.push(`KL infinite: ${(100 * row.lost).toFixed(1)} % of the walks cannot be drawn`);
-  else if (row.kl != null) lines.push(`KL ${bound}${row.kl.toFixed(3)}${row.kl_se == null ? "" : ` ± ${row.kl_se.toFixed(3)}`} nats a walk`);
-  else lines.push(`negative log-likelihood ${bound}${row.nll.toFixed(2)} nats a walk`);
+  const lines = [`${metricOf[data.cost].title} ${brief(row.cost)} on average, ${row.most} at most`];
+  if (row.infinite) lines.push(`KL infinite: ${(100 * row.lost).toFixed(1)} % of the sequences cannot be drawn`);
+  else if (row.kl != null) lines.push(`KL ${bound}${row.kl.toFixed(3)}${row.half == null ? "" : ` ± ${row.half.toFixed(3)}`} nats per sequence`);
+  else lines.push(`negative log-likelihood ${bound}${row.nll.toFixed(2)} nats per sequence`);
   if (row.dependence != null) lines.push(`dependence ${nats(row.dependence)}, denoiser ${row.infinite && row.denoiser == null ? "infinite" : nats(row.denoiser)}`);
-  if (row.coherence != null) lines.push(`coherence by replay ${row.coherence.toFixed(3)}${row.reliable === false ? " (unreliable: few walks carry it)" : ""}`);
+  if (row.quality != null) lines.push(`${group.quality} by replay ${row.quality.toFixed(3)}${row.reliable === false ? " (unreliable: few sequences carry it)" : ""}`);
   if (row.regret != null) lines.push(`regret ${nats(Math.max(row.regret, 0))} above the best plan of as many calls`);
+  if (row.half != null && !row.infinite) lines.push(INTERVAL);
   return lines.join("\n");
 }
 function tellRound(row, r) {
@@ -38,19 +39,19 @@ function tellRound(row, r) {
   if (row.example) {
     const together = row.example.rounds.flatMap((at, i) => (at === r ? [i] : []));
     const cost = row.example.cost ? `, cost ${nats(sum(together.map((i) => row.example.cost[i])))}` : "";
-    if (together.length) lines.push(`example walk: ${listOf(together)}${together.length > 1 ? " together" : ""}${cost}`);
+    if (together.length) lines.push(`example: ${listOf(together)}${together.length > 1 ? " together" : ""}${cost}`);
   }
-  const share = `${Math.round(100 * round.share)} % of walks`;
+  const share = `${Math.round(100 * round.share)} % of sequences`;
   lines.push(`most often: ${listOf(round.positions)} (${share}${round.cost == null ? "" : `, cost ${nats(round.cost)}`})`);
   const parts = round.dependence == null ? `negative log-likelihood ${nats(round.nll)}` : `dependence ${nats(round.dependence)}, denoiser ${nats(round.denoiser)}`;
-  lines.push(`mean of all walks: ${brief(round.revealed)} revealed, ${parts}`);
+  lines.push(`mean of all sequences: ${brief(round.revealed)} revealed, ${parts}`);
   return lines.join("\n");
 }
 const lostIn = (round) => (round.dependence == null ? round.nll : round.dependence + (round.denoiser ?? 0));
 
 function rowsOf(figure) {
-  const group = +figure.dataset.ledger;
-  const rows = data.ledger[group].rows.filter((row) => !state.hidden.has(row.s));
+  const group = +figure.dataset.losses;
+  const rows = data.losses[group].rows.filter((row) => !state.hidden.has(row.s));
   return { group, rows: rows.sort((a, b) => loss(a) - loss(b) || a.s - b.s) };
 }
 function canvasOf(plot, figure, height, said) {
@@ -58,26 +59,26 @@ function canvasOf(plot, figure, height, said) {
   const width = state.print ? (wide ? 720 : 350) : Math.max(plot.clientWidth, 280);
   return { width, root: svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": said }) };
 }
-const choose = (group, s) => { chosen.set(group, s); all(`.panel[data-ledger="${group}"]`).forEach(drawLedger); };
+const choose = (group, s) => { selected.set(group, s); all(`.panel[data-losses="${group}"]`).forEach(drawLosses); };
 
 function drawBars(figure, plot) {
   const { group, rows } = rowsOf(figure), h = 19, top = 4;
-  const { width, root } = canvasOf(plot, figure, rows.length * h + 34, `nats lost by sampler, ${data.ledger[group].title}`);
+  const { width, root } = canvasOf(plot, figure, rows.length * h + 38, `nats lost by sampler, ${data.losses[group].title}`);
   const left = Math.min(Math.max(...rows.map((r) => textWidth(labelOf(r)))) * 1.09 + 28, width * 0.5);
   const frame = [left, top, width - 66, top + rows.length * h];
   const finite = rows.map(loss).filter(Number.isFinite);
   const most = Math.max(...finite, ...rows.map((r) => (r.dependence ?? 0) + (r.denoiser ?? 0)), 0.01);
   const x = natsAxis(root, most, frame, frame[3] + 14);
-  const current = rows.some((r) => r.s === chosen.get(group)) ? chosen.get(group) : rows[0].s;
+  const current = rows.some((r) => r.s === selected.get(group)) ? selected.get(group) : rows[0].s;
   const nodes = rows.map((row, i) => {
     const y = top + i * h, total = loss(row), end = Number.isFinite(total) ? (row.dependence == null ? total : row.dependence + row.denoiser) : most;
-    const node = svg("g", { class: `ledger-row fam${familyOf(row)}${row.s === current ? " selected" : ""}`, "data-s": row.s, role: "button", "aria-pressed": row.s === current });
+    const node = svg("g", { class: `loss-row fam${familyOf(row)}${row.s === current ? " selected" : ""}`, "data-s": row.s, role: "button", "aria-pressed": row.s === current });
     const name = text("name", 20, y + 14, labelOf(row));
     node.append(rect("halo", 0, y, width, h, { rx: 4 }), svg("g", { class: "mark" }, marker(familyOf(row), 4.4, 9, y + h / 2)), name);
     node.append(...stack([row.dependence, row.denoiser, row.kl ?? row.nll], x, y + 3, h - 7));
     if (row.infinite) node.append(rect("endless", x(row.dependence || 0), y + 3, Math.max(x(most) - x(row.dependence || 0), 4), h - 7));
     node.append(text("amount", x(end) + 5, y + 14, Number.isFinite(total) ? `${row.upper ? "≤ " : ""}${total.toFixed(2)}` : "∞"));
-    const words = tellRow(row);
+    const words = tellRow(row, data.losses[group]);
     node.setAttribute("aria-label", `${labelOf(row)}: ${words.replaceAll("\n", ", ")}`);
     node.addEventListener("pointermove", (event) => { showTip(labelOf(row), words, event.clientX, event.clientY); light(row.s); });
     node.addEventListener("pointerleave", () => { hideTip(); light(null); });
@@ -92,7 +93,7 @@ function drawBars(figure, plot) {
     });
     return node;
   });
-  root.append(...nodes, text("end", frame[2], frame[3] + 28, "nats a walk"));
+  root.append(...nodes, text("end", frame[2], frame[3] + 28, "nats per sequence"));
   rove(nodes);
   plot.replaceChildren(root);
 }
@@ -100,14 +101,14 @@ function drawBars(figure, plot) {
 // One sampler: a row a round, with what it costs on the left and the positions on the right.
 function drawRounds(figure, plot) {
   const { group, rows } = rowsOf(figure);
-  const row = rows.find((r) => r.s === chosen.get(group)) || rows[0];
+  const row = rows.find((r) => r.s === selected.get(group)) || rows[0];
   const count = row.rounds.length, h = count > 40 ? 6 : 19, top = 24, length = row.length;
-  const { width, root } = canvasOf(plot, figure, top + count * h + 34, `rounds of ${labelOf(row)}`);
+  const { width, root } = canvasOf(plot, figure, top + count * h + 38, `rounds of ${labelOf(row)}`);
   const frame = [58, top, 58 + (width - 58) * 0.36, top + count * h];
   const most = Math.max(...row.rounds.map(lostIn), 1e-3);
   const x = natsAxis(root, most, frame, frame[3] + 14);
   const left = frame[2] + 14, w = (width - left - 4) / length;
-  root.append(text("heading", 0, 13, labelOf(row)), text("end", frame[2], frame[3] + 28, "nats a walk"), text("", left, frame[3] + 28, "position"));
+  root.append(text("heading", 0, 13, labelOf(row)), text("end", frame[2], frame[3] + 28, "nats per sequence"), text("", left, frame[3] + 28, "position"));
   const every = Math.max(1, Math.ceil(18 / w));
   for (let i = 0; i < length; i += every) root.append(text("mid", left + (i + 0.5) * w, frame[3] + 14, i));
   const nodes = row.rounds.map((round, r) => {
@@ -133,7 +134,7 @@ function drawRounds(figure, plot) {
 function drawCurves(figure, plot) {
   const { group, rows } = rowsOf(figure), wide = figure.classList.contains("wide");
   const height = wide ? 460 : state.print ? 250 : 290;
-  const { width, root } = canvasOf(plot, figure, height, `nats lost by round, ${data.ledger[group].title}`);
+  const { width, root } = canvasOf(plot, figure, height, `nats lost by round, ${data.losses[group].title}`);
   const frame = [52, 22, width - 12, height - 34];
   const last = Math.max(...rows.map((r) => r.rounds.length)), most = Math.max(...rows.flatMap((r) => r.rounds.map(lostIn)), 0.01);
   const least = 1e-3, span = Math.log10(most / least);
@@ -162,7 +163,7 @@ function drawCurves(figure, plot) {
   plot.replaceChildren(root);
 }
 
-function drawLedger(figure) {
+function drawLosses(figure) {
   const plot = figure.querySelector(".plot");
   if (!rowsOf(figure).rows.length) plot.replaceChildren(empty("Every sampler of this figure is hidden."));
   else ({ bars: drawBars, rounds: drawRounds, curves: drawCurves })[figure.dataset.view](figure, plot);

@@ -1,4 +1,4 @@
-"""The ledger of `maskwalk diagnose --out` in the report: rows, page, tables and figures."""
+"""The losses of `maskwalk diagnose --out` in the report: rows, page, tables and figures."""
 
 import csv
 import html
@@ -13,46 +13,48 @@ import pytest
 from typer.testing import CliRunner
 
 from maskwalk.analysis.losses import diagnose, exact_walks, for_json
+from maskwalk.bench.diagnosis import FILE, load_rows
 from maskwalk.cli.main import app
 from maskwalk.errors import MaskwalkError
-from maskwalk.report import read_ledger, write_report
-from maskwalk.report.ledger import FILE, groups, sheet, specs
-from maskwalk.report.study import arrange
+from maskwalk.report import write_report
+from maskwalk.report.arrange import arrange
+from maskwalk.report.losses import groups, sheet, specs
 from maskwalk.samplers import SAMPLERS
+from maskwalk.worlds.tasks import TASKS
 from maskwalk.worlds.walks.oracles import oracle_for
-from maskwalk.worlds.walks.tasks import TASKS
 from tests.conftest import small_law
 from tests.fake_records import SOME, small
 from tests.test_replay import Noisy
 
 NAMES = ["bisection(order=1)", "random(block=2)", "entropy(block=4)"]
+WORLD = "walk(graph=st_er(nodes=12, p=0.1), law=lazy(stay=0.2), length=8, seed=1)"
 COMMAND = ["diagnose", "--graph", "st_er(nodes=12, p=0.1)", "--length", "8", "--count", "16"]
 
 
-def ledger(task: str = "unconditional()", names: list[str] = NAMES) -> list[dict[str, Any]]:
+def lost(task: str = "unconditional()", names: list[str] = NAMES) -> list[dict[str, Any]]:
     """Rows of a small law with an imperfect denoiser, as the command writes them."""
     law = small_law("st_er(nodes=12, p=0.1)", "lazy(stay=0.2)", 8)
-    walks, given = exact_walks(law, TASKS.build(task, law=law, count=16, seed=0))
+    walks, given = exact_walks(law, TASKS.build(task, world=law, count=16, seed=0))
     rows = []
     for spec in names:
         row = diagnose(law, Noisy(oracle_for(law), 0.02), SAMPLERS.build(spec), walks, given)
-        place = {"model": "noisy", "task": task, "graph": "st_er(nodes=12, p=0.1)", "length": 8}
+        place = {"model": "noisy", "task": task, "world": WORLD, "mode": "exact"}
         rows.append(for_json({"key": f"{spec}{task}", **row, "sampler": spec, **place}))
     return rows
 
 
 def test_the_example_walk_tells_what_was_revealed_together_and_what_it_cost():
-    row = ledger(names=["random(block=2)"])[0]
+    row = lost(names=["random(block=2)"])[0]
     example = row["example"]
     assert sorted(example["rounds"]) == [0, 0, 1, 1, 2, 2, 3, 3]
     assert len(example["tokens"]) == len(example["dependence"]) == len(example["denoiser"]) == 8
     assert all(cost >= 0 for cost in example["dependence"] + example["denoiser"])
-    given = ledger("endpoints(start=None, end=None)", ["bisection(order=1)"])[0]["example"]
+    given = lost("endpoints(start=None, end=None)", ["bisection(order=1)"])[0]["example"]
     assert given["rounds"][0] == given["rounds"][-1] == -1 and given["dependence"][0] == 0
 
 
 def test_rows_of_one_setting_are_a_group_and_the_later_row_counts():
-    rows = [*ledger(), *ledger("endpoints(start=None, end=None)")]
+    rows = [*lost(), *lost("endpoints(start=None, end=None)")]
     rows.append(rows[0] | {"kl": 9.0})
     study = arrange(small(modes=1), specs(rows))
     one, two = groups(study, rows)
@@ -60,7 +62,7 @@ def test_rows_of_one_setting_are_a_group_and_the_later_row_counts():
     assert len(one.rows) == len(two.rows) == 3 and one.split
     assert {row["kl"] for row in one.rows if row["sampler"] == NAMES[0]} == {9.0}
     assert one.stem == "diagnosis-noisy-unconditional"
-    # Samplers of the ledger join the legend, but not the counts of what was run.
+    # Samplers of the losses join the legend, but not the counts of what was run.
     assert {s.spec for s in study.samplers} == {*SOME, *NAMES}
     assert len(study.tried) == len(SOME)
     twins = groups(study, [rows[0], rows[0] | {"seed": 1}])
@@ -68,7 +70,7 @@ def test_rows_of_one_setting_are_a_group_and_the_later_row_counts():
 
 
 def test_the_table_marks_bounds_infinities_and_what_is_not_known():
-    rows = ledger()
+    rows = lost()
     rows[0] |= {"kl": None, "kl_infinite": True, "denoiser": None, "lost": 0.25}
     rows[1] |= {"coherence": 0.5, "coherence_se": None, "reliable": False}
     rows[2] |= {"dependence": None, "denoiser": None, "kl": None, "worst_round": None}
@@ -82,9 +84,9 @@ def test_the_table_marks_bounds_infinities_and_what_is_not_known():
 
 
 @pytest.mark.parametrize("records", [[], small(modes=1)], ids=["alone", "with records"])
-def test_every_format_has_the_ledger(tmp_path: Path, records: list[dict[str, Any]]):
-    rows = ledger()
-    made = write_report(records, tmp_path, ("html", "csv", "md", "tex", "svg"), ledger=rows)
+def test_every_format_has_the_losses(tmp_path: Path, records: list[dict[str, Any]]):
+    rows = lost()
+    made = write_report(records, tmp_path, ("html", "csv", "md", "tex", "svg"), losses=rows)
     mine = {p.name: p for p in made if p.stem.startswith("diagnosis-noisy")}
     assert set(mine) == {f"diagnosis-noisy-unconditional.{s}" for s in ("csv", "md", "tex", "svg")}
     sheet_ = list(
@@ -97,13 +99,13 @@ def test_every_format_has_the_ledger(tmp_path: Path, records: list[dict[str, Any
     assert "| bisection | 4 |" in mine["diagnosis-noisy-unconditional.md"].read_text()
     assert r"$\leq$" in mine["diagnosis-noisy-unconditional.tex"].read_text()
     words = set(ElementTree.parse(mine["diagnosis-noisy-unconditional.svg"]).getroot().itertext())
-    assert {"dependence", "denoiser", "bisection", "nats a walk", "round"} <= words
+    assert {"dependence", "denoiser", "bisection", "nats per sequence", "round"} <= words
     text = (tmp_path / "report.html").read_text()
-    assert 'id="ledger"' in text and ('id="flips"' in text) == bool(records)
-    assert 'id="ledger"' not in write_report(small(modes=1), tmp_path)[0].read_text()
+    assert 'id="losses"' in text and ('id="swaps"' in text) == bool(records)
+    assert 'id="losses"' not in write_report(small(modes=1), tmp_path)[0].read_text()
 
 
-def test_the_command_keeps_a_ledger_goes_on_after_a_kill_and_the_report_finds_it(tmp_path: Path):
+def test_the_command_keeps_rows_goes_on_after_a_kill_and_the_report_finds_it(tmp_path: Path):
     run = CliRunner()
     command = [*COMMAND, "--out", str(tmp_path), "--samplers"]
     first = run.invoke(app, [*command, "bisection;random(block=2)"])
@@ -113,13 +115,14 @@ def test_the_command_keeps_a_ledger_goes_on_after_a_kill_and_the_report_finds_it
     (tmp_path / FILE).write_bytes(kept + b'{"key": "half')
     more = run.invoke(app, [*command, "bisection;random(block=2);entropy(block=4)", "--json"])
     assert more.exit_code == 0, more.output
-    rows = read_ledger(tmp_path)
+    rows = load_rows(tmp_path)
     whole = (tmp_path / FILE).read_bytes()
     assert whole.startswith(kept) and len(rows) == 3  # the known ones were not measured again
     assert json.loads(more.stdout) == rows
-    assert rows[0]["graph"] == "st_er(nodes=12, p=0.1)" and rows[0]["preset"] == "exact"
+    assert rows[0]["world"].startswith("walk(graph=st_er(nodes=12, p=0.1), law=lazy(stay=0.125")
+    assert rows[0]["mode"] == "exact" and rows[0]["model"] == "oracle"
     other = run.invoke(app, [*command, "bisection", "--seed", "5"])
-    assert other.exit_code == 0 and len(read_ledger(tmp_path)) == 4
+    assert other.exit_code == 0 and len(load_rows(tmp_path)) == 4
     shown = run.invoke(app, ["report", str(tmp_path), "--format", "html"])
     assert shown.exit_code == 0, shown.output
     text = (tmp_path / "report.html").read_text()
@@ -129,18 +132,18 @@ def test_the_command_keeps_a_ledger_goes_on_after_a_kill_and_the_report_finds_it
     assert told in html.unescape(text)
     words = [str(tmp_path / "again") if w == "DIR" else w for w in shlex.split(told)[1:]]
     assert run.invoke(app, words).exit_code == 0
-    again = {row["key"]: row["kl"] for row in read_ledger(tmp_path / "again")}
+    again = {row["key"]: row["kl"] for row in load_rows(tmp_path / "again")}
     assert again == {row["key"]: row["kl"] for row in rows}
 
 
-def test_what_is_no_ledger_gets_a_sentence(tmp_path: Path):
-    assert read_ledger(tmp_path) == []
+def test_what_is_no_row_gets_a_sentence(tmp_path: Path):
+    assert load_rows(tmp_path) == []
     (tmp_path / FILE).write_text('{"sampler": "bisection()"}\n')
     with pytest.raises(MaskwalkError, match="lacks calls, rounds"):
-        read_ledger(tmp_path)
+        load_rows(tmp_path)
     (tmp_path / FILE).write_text("[]\n")
     with pytest.raises(MaskwalkError, match="no row of `maskwalk diagnose`"):
-        read_ledger(tmp_path)
+        load_rows(tmp_path)
     (tmp_path / FILE).unlink()
     with pytest.raises(MaskwalkError, match="no records"):
         write_report([], tmp_path)

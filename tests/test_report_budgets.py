@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from maskwalk.report import front_tables, write_report
+from maskwalk.report.arrange import arrange
+from maskwalk.report.budget_lines import drawn_series
+from maskwalk.report.budgets import MANY, Stand, beats, crowded, leaders, stands
 from maskwalk.report.page import page
-from maskwalk.report.rule_lines import drawn_series
-from maskwalk.report.rules import MANY, Stand, beats, crowded, front, leaders, stands, turns
-from maskwalk.report.study import arrange
-from maskwalk.report.summary import Point, points_of
+from maskwalk.report.points import Point, front, points_of
+from maskwalk.report.swaps import rule_swaps
 from maskwalk.stats import holm
 from tests import fake_records
 
@@ -38,7 +39,7 @@ def test_a_rule_stands_at_its_best_setting_within_the_budget():
 
     def told(budget: float) -> list[tuple[str, float, float, int]]:
         found = stands(study, points, budget)
-        return [(s.rule, s.point.value, s.point.calls, s.choices) for s in found]
+        return [(s.rule, s.point.value, s.point.cost, s.choices) for s in found]
 
     assert told(2) == []
     assert told(5) == [("random", 0.3, 3, 1), ("bisection", 0.2, 5, 1)]
@@ -67,7 +68,7 @@ def test_fronts_leave_out_what_is_noise():
         Point(i, 0, v, 0.01, c, c) for i, (c, v) in enumerate([(1, 0.1), (2, 0.12), (3, 0.2)])
     ]
     assert [p.sampler for p in front(points)] == [0, 1, 2]
-    assert [p.sampler for p in front(points, 2)] == [0, 2]
+    assert [p.sampler for p in front(points, clear=True)] == [0, 2]
 
 
 def test_leaders_tell_winners_from_ties():
@@ -95,22 +96,22 @@ def swapped(gap: float) -> list[dict[str, Any]]:
 
 def test_rules_that_change_places():
     study = arrange(swapped(0.3))
-    found = turns(study, 0, (8, 12))
+    found = rule_swaps(study, 0, (8, 12))
     # Within 8 calls there is one rule and so no pair; within 12 three pairs on one pair of graphs.
     assert found.comparisons == 3
-    (turn,) = found.found
-    assert {turn.first, turn.second} == {"random", "entropy"} and turn.budget == 12
-    assert turn.swing == pytest.approx(0.3) and turn.p < 1e-6 and turn.places == 1
-    here = study.panels[turn.here].title
-    assert (here, turn.first) == (TREE, "random")
-    assert [p.value for p in turn.points] == pytest.approx([0.65, 0.35, 0.35, 0.65])
-    assert turns(arrange(swapped(0.02)), 0).found == []  # 1.4 standard errors are noise
+    (swap,) = found.pairs
+    assert {swap.first, swap.second} == {"random", "entropy"} and swap.budget == 12
+    assert swap.swing == pytest.approx(0.3) and swap.p < 1e-6 and swap.places == 1
+    here = study.panels[swap.here].title
+    assert (here, swap.first) == (TREE, "random")
+    assert [p.value for p in swap.points] == pytest.approx([0.65, 0.35, 0.35, 0.65])
+    assert rule_swaps(arrange(swapped(0.02)), 0).pairs == []  # 1.4 standard errors are noise
 
 
 def test_equal_rules_seldom_change_places_or_win():
     """Of studies in which nothing differs, at most about one in twenty says that something does."""
     rng, names = np.random.default_rng(0), ("random", "entropy", "margin")
-    false = {"turns": 0, "leaders": 0}
+    false = {"swaps": 0, "leaders": 0}
     for _ in range(150):
         records = []
         for title in list(fake_records.GRAPHS)[:3]:
@@ -120,7 +121,7 @@ def test_equal_rules_seldom_change_places_or_win():
                     se = (value * (1 - value) / 512) ** 0.5
                     records.append(held(f"{name}(block={block})", 8, value, title, se))
         study = arrange(records)
-        false["turns"] += bool(turns(study, 0, (8,)).found)
+        false["swaps"] += bool(rule_swaps(study, 0, (8,)).pairs)
         false["leaders"] += any(one.clear for one in leaders(study, 0, (8,)))
     assert max(false.values()) <= 13  # 7.5 expected at most; more than 13 has a chance of 2 %
 
@@ -136,17 +137,15 @@ def test_fronts_are_printed_and_nothing_is_written(cli: Any, tmp_path: Path):
     assert out == front_tables(swapped(0.3), [8, 12])
     rows = [line for line in out.splitlines() if line.startswith("| spanning tree")]
     assert rows == [
-        "| spanning tree, unconditional | 5.0 | 0.900 ± 0.010 | bisection |",
-        "| spanning tree, unconditional | 8 | bisection (5.0) | 0.900 ± 0.010 | – | – "
+        "| spanning tree, unconditional | 5.0 | 0.900 ± 0.020 | bisection |",
+        "| spanning tree, unconditional | 8 | bisection (5.0) | 0.900 ± 0.020 | – | – "
         "| 1.000 | 1 |",
-        "| spanning tree, unconditional | 12 | bisection (5.0) | 0.900 ± 0.010 | random ×2 (12.0) "
-        "| 0.650 ± 0.010 | < 0.001 | 1 |",
+        "| spanning tree, unconditional | 12 | bisection (5.0) | 0.900 ± 0.020 | random ×2 (12.0) "
+        "| 0.650 ± 0.020 | < 0.001 | 1 |",
     ]
     assert "1 pair of rules changes places; 3 comparisons (Holm, 5 %)." in out
-    turn = (
-        "| unconditional | 12 | {} (12.0) | {} | 0.650 : 0.350 | {} (12.0) | {} | 0.650 : 0.350 |"
-    )
-    assert turn.format("random ×2", TREE, "entropy ×2", DEGREE) in out
+    row = "| unconditional | 12 | {} (12.0) | {} | 0.650 : 0.350 | {} (12.0) | {} | 0.650 : 0.350 |"
+    assert row.format("random ×2", TREE, "entropy ×2", DEGREE) in out
 
 
 @pytest.mark.parametrize(
@@ -163,7 +162,7 @@ def test_budgets_that_mean_nothing_get_a_sentence(
 
 def test_fronts_of_records_without_coherence_say_so():
     bare = held("random(block=2)", 12, 0.5) | {"metrics": {"coherence": None}}
-    assert "no coherence" in front_tables([bare])
+    assert "no quality with its cost" in front_tables([bare])
 
 
 # ------------------------------------------------------------------------------- a crowd's page
@@ -173,7 +172,8 @@ def crowd() -> list[dict[str, Any]]:
     """More settings than can be compared each with each, on two graphs of one axis."""
     out = []
     for place, title in enumerate((TREE, DEGREE)):
-        axis = {"axis": {"name": "density", "value": place}, "graph": "st_er(x)", "walk": "lazy()"}
+        world = fake_records.walk_of(f"st_er(p={place})", "lazy()")
+        axis = {"axis": {"name": "density", "value": place}, "world": world}
         for block in range(1, MANY):
             value = 1 / (block if place else 2 * block)
             out.append(held(f"random(block={block})", 24 / block, value, title, **axis))

@@ -1,0 +1,137 @@
+"""The jobs of a diagnosis: a row of losses for every sampler in one world, kept in a file.
+
+Everything but the sampler is the same for all rows, so a process sets it up once.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from maskwalk.analysis.losses import (
+    Plans,
+    best_plans,
+    diagnose,
+    exact_walks,
+    for_json,
+    optimal,
+)
+from maskwalk.analysis.replay import check_replayable, truth_of
+from maskwalk.bench.cell import Cell
+from maskwalk.bench.records import read_rows
+from maskwalk.bench.run import Job
+from maskwalk.decoding.draw import DRAWS
+from maskwalk.decoding.policy import SAMPLERS
+from maskwalk.denoiser import Denoiser
+from maskwalk.denoisers.resolve import build_denoiser
+from maskwalk.errors import MaskwalkError
+from maskwalk.worlds.tasks import TASKS
+from maskwalk.worlds.world import World, build_world
+
+FILE = "diagnosis.jsonl"
+NEEDED = ("sampler", "calls", "rounds")
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What every sampler of a diagnosis meets: the same exact sequences."""
+
+    world: World
+    denoiser: Denoiser
+    walks: torch.Tensor
+    given: torch.Tensor
+    plans: Plans | None
+
+
+@lru_cache(maxsize=1)
+def stage(cell: Cell, device: str) -> Stage:
+    """The stage of a cell, whatever its sampler."""
+    world = build_world(cell.world)
+    denoiser = build_denoiser(cell.denoiser, world, device)
+    oracle = truth_of(world, denoiser)
+    prompts = TASKS.build(cell.task, world=world, count=cell.count, seed=cell.seed)
+    walks, given = (x.to(device) for x in exact_walks(world, prompts, cell.seed, oracle))
+    return Stage(world, denoiser, walks, given, best_plans(world, walks, given, oracle))
+
+
+def jobs(
+    cell: Cell, samplers: Sequence[str], orders: int, calls: Sequence[int], device: str
+) -> list[Job]:
+    """A job for every sampler, and for the best plans with so many calls.
+
+    Refuses samplers that cannot be replayed before anything runs.
+    """
+    draw = DRAWS.build(cell.draw)
+    for spec in samplers:
+        check_replayable(SAMPLERS.build(spec), draw)
+    specs = list(samplers)
+    if calls:
+        at = stage(replace(cell, sampler=""), device)
+        found = optimal(at.denoiser, at.walks, at.given, calls, at.plans, cell.seed)
+        specs += [spec for spec, _ in found]
+    return [
+        Job(
+            hashlib.sha256(f"{replace(cell, sampler=spec).key}|{orders}".encode()).hexdigest(),
+            "losses",
+            {"cell": asdict(replace(cell, sampler=spec)), "orders": orders},
+            {"label": spec},
+        )
+        for spec in specs
+    ]
+
+
+def losses_row(cell: dict[str, Any], orders: int, device: str) -> Row:
+    """The job: one sampler's losses, with what they were measured on."""
+    known = Cell.from_json(cell)
+    at = stage(replace(known, sampler=""), device)
+    row = diagnose(
+        at.world,
+        at.denoiser,
+        SAMPLERS.build(known.sampler),
+        at.walks,
+        at.given,
+        seed=known.seed,
+        draw=DRAWS.build(known.draw),
+        ties=known.ties,
+        orders=orders,
+        plans=at.plans,
+    )
+    place = {key: cell[key] for key in ("world", "task", "draw", "ties", "seed")}
+    place |= {"sampler": known.sampler, "mode": known.mode, "model": known.denoiser}
+    return dict(for_json(row | place))  # `denoiser` of a row is the nats lost to it
+
+
+def load_rows(path: Path) -> list[Row]:
+    """The complete rows of a diagnosis (a directory, or its file); none where there is no file."""
+    path = path / FILE if path.is_dir() else path
+    if not path.exists():
+        return []
+    rows: list[Row] = []
+    for number, row in enumerate(read_rows(path), 1):
+        lacking = [key for key in NEEDED if not isinstance(row, dict) or key not in row]
+        if lacking:
+            raise MaskwalkError(
+                f"Line {number} of {path} is no row of `maskwalk diagnose`: it lacks "
+                f"{', '.join(lacking)}. Remove the line or run the command again."
+            )
+        rows.append(upgrade_row(row))
+    return rows
+
+
+def upgrade_row(row: Row) -> Row:
+    """A row of an earlier version in today's words: a world for its graph, a mode for a preset."""
+    if "world" in row or "graph" not in row:
+        return {"key": "", **row}
+    parts = zip(("graph", "law", "length", "seed"), ("graph", "walk", "length", "graph_seed"))
+    world = ", ".join(f"{name}={row.get(old)}" for name, old in parts)
+    more = {"world": f"walk({world})", "mode": row.get("preset")}
+    gone = ("graph", "walk", "length", "graph_seed", "preset")
+    return {"key": ""} | {k: v for k, v in row.items() if k not in gone} | more
+
+
+__all__ = ["FILE", "Row", "jobs", "load_rows", "losses_row", "stage"]

@@ -1,0 +1,221 @@
+"""What the page carries for its scripts, as one JSON object: numbers, intervals, traces, texts.
+
+An estimate is {v, half, n, …}: the value, half of its 95 % interval, of how many sequences. Scripts
+read these; they compute no error themselves.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from maskwalk.bench.records import Record
+from maskwalk.report.budgets import crowded
+from maskwalk.report.estimates import Estimate, estimate, finite, floor_of, published
+from maskwalk.report.losses import Group, losses_data
+from maskwalk.report.series import Series
+from maskwalk.report.study import REFERENCE, Study
+from maskwalk.worlds.metrics import COST, Metric
+
+EXTRAS = ("max", "excess")  # what else an estimate may say in a tooltip
+MOST_TRACED = 60_000  # tokens of traces a page carries, about a megabyte
+BISECTIONS = ("bisection", "guided_bisection")
+Data = dict[str, Any]
+
+
+def page_data(
+    study: Study,
+    series: Sequence[Series] = (),
+    losses: Sequence[Group] = (),
+    traced: set[tuple[int, int]] | None = None,
+) -> Data:
+    """What the figures, traces and texts draw, as compactly as is readable."""
+    texts = text_panels(study)
+    return {
+        "modes": study.modes,
+        "crowd": crowded(study),
+        "single": study.single,
+        "reference": REFERENCE,
+        "unit": study.unit,
+        "cost": study.cost.key,
+        "quality": study.quality.key if study.quality else None,
+        "metrics": [_metric(metric) for metric in _told(study)],
+        **_legend(study),
+        "panels": [{"title": p.title, "task": p.task} for p in study.panels],
+        "cells": [
+            {"m": m, "p": p, "s": s}
+            | _cell(study, record)
+            | (_traced(record) if traced is None or (m, p) in traced else {})
+            for (m, p, s), record in study.cells.items()
+        ],
+        "references": [
+            {"m": m, "p": p, "s": None} | _cell(study, record)
+            for (m, p), record in study.references.items()
+        ],
+        "pairs": [[list(text_pair(study, m, p)) for p in texts] for m in range(len(study.modes))],
+        "textPanels": texts,
+        "series": [_series(study, one) for one in series],
+        "losses": losses_data(losses),
+    }
+
+
+def _told(study: Study) -> list[Metric]:
+    """What a tooltip says, in this order: the quality, the cost, and all the others."""
+    first = [m for m in (study.quality, study.cost) if m]
+    return [*first, *(m for m in study.metrics if m not in first)]
+
+
+def _metric(metric: Metric) -> Data:
+    return {
+        "key": metric.key,
+        "title": metric.title,
+        "heading": metric.heading or metric.title,
+        "better": metric.better,
+        "digits": metric.digits,
+        "limits": list(metric.limits),
+        "share": metric.share,
+        "plain": metric.role == COST,
+    }
+
+
+def _legend(study: Study) -> Data:
+    """How the page names and draws the samplers."""
+    place = {family.name: i for i, family in enumerate(study.families)}
+    samplers = [
+        {"label": s.label, "short": s.short, "family": place[s.family], "line": s.line}
+        | {"spec": s.spec, "causal": i in study.causal}
+        for i, s in enumerate(study.samplers)
+    ]
+    return {
+        "families": [{"label": f.label, "marker": f.marker} for f in study.families],
+        "samplers": samplers,
+    }
+
+
+def _cell(study: Study, record: Record) -> Data:
+    numbers = {m.key: _estimate(number) for m in study.metrics if (number := estimate(record, m))}
+    cell: Data = {"e": numbers}
+    paper = published(record, study.quality)
+    if paper:
+        printed = {"v": paper.value, "sd": paper.sd, "away": paper.away}
+        cell["paper"] = {k: _short(v) for k, v in printed.items() if v is not None}
+    texts = record.get("texts")
+    return cell | ({"texts": [str(text) for text in texts]} if isinstance(texts, list) else {})
+
+
+def _estimate(estimate: Estimate) -> Data:
+    numbers: Data = {"v": _short(estimate.value), "half": _short(estimate.half), "n": estimate.n}
+    numbers |= {"bound": True} if estimate.bound else {}
+    floor = floor_of(estimate)
+    if floor:
+        numbers |= {"floor": _short(floor.value), "floorHalf": _short(floor.half or 0.0)}
+    extras = {key: _short(finite(estimate.more.get(key))) for key in EXTRAS}
+    return numbers | {key: value for key, value in extras.items() if value is not None}
+
+
+def _series(study: Study, one: Series) -> Data:
+    place = {family.name: i for i, family in enumerate(study.families)}
+    lines = [
+        {
+            "m": line.mode,
+            "label": line.label,
+            "family": place[line.family],
+            "points": [
+                {"x": _short(p.x), "s": p.sampler} | _estimate(p.estimate) for p in line.points
+            ],
+        }
+        for line in one.lines
+    ]
+    about = {"title": one.title, "task": one.task, "axis": one.axis, "y": one.y}
+    return about | {
+        "metric": _metric(one.metric),
+        "log": one.logarithmic,
+        "marks": one.marks,
+        "lines": lines,
+    }
+
+
+# ---------------------------------------------------------------- traces
+
+
+def traced_panels(study: Study) -> set[tuple[int, int]]:
+    """The (mode, panel) whose traces the page carries: the first, up to a size."""
+    sizes: dict[tuple[int, int], int] = {}
+    for (mode, panel, _), record in sorted(study.cells.items(), key=lambda item: item[0]):
+        trace = _trace(record)
+        if trace:
+            sizes[mode, panel] = sizes.get((mode, panel), 0) + len(trace["tokens"])
+    carried: set[tuple[int, int]] = set()
+    total = 0
+    for place, size in sizes.items():
+        total += size
+        if total <= MOST_TRACED or not carried:
+            carried.add(place)
+    return carried
+
+
+def left_out(study: Study, traced: set[tuple[int, int]]) -> int:
+    """How many panels have traces that the page does not carry."""
+    every = {(m, p) for (m, p, _), record in study.cells.items() if _trace(record)}
+    return len(every - traced)
+
+
+def _traced(record: Record) -> Data:
+    return {"trace": trace} if (trace := _trace(record)) else {}
+
+
+def _trace(record: Record) -> Data | None:
+    """The trace, if it is whole: equally many tokens, rounds and verdicts (where there are any)."""
+    trace: Any = record.get("trace")
+    if not isinstance(trace, dict) or not trace.get("tokens") or not trace.get("rounds"):
+        return None
+    length, valid = len(trace["tokens"]), trace.get("valid")
+    spread = trace.get("entropy") or [None] * length
+    if not len(trace["rounds"]) == len(valid or spread) == len(spread) == length:
+        return None
+    return {
+        "tokens": trace["tokens"],
+        "rounds": trace["rounds"],
+        "valid": "".join("1" if fine else "0" for fine in valid) if valid else None,
+        "nats": [_short(finite(x), 3) for x in spread],
+    }
+
+
+# ---------------------------------------------------------------- texts
+
+
+def text_panels(study: Study) -> list[int]:
+    """The panels whose records hold texts."""
+    cells = [(p, record) for (_, p, _), record in study.cells.items()]
+    every = [*((p, record) for (_, p), record in study.references.items()), *cells]
+    return sorted({p for p, record in every if record.get("texts")})
+
+
+def text_pair(study: Study, mode: int, panel: int) -> tuple[int | None, int | None]:
+    """The two samplers whose texts are shown first: AR, and the best bisection in the middle.
+
+    In the middle: at the median of the bisections' costs. None is the reference.
+    """
+    mine = [s for s in study.tried if (study.record(mode, panel, s) or {}).get("texts")]
+    left = next((s for s in mine if s in study.causal), None)
+    choices = []
+    for s in mine:
+        cost = study.estimate(mode, panel, s, study.cost)
+        if cost and study.samplers[s].family in BISECTIONS:
+            choices.append((round(cost.value), _merit(study, mode, panel, s), s))
+    if choices:
+        levels = sorted({cost for cost, *_ in choices})
+        middle = levels[(len(levels) - 1) // 2]
+        return left, max(choice for choice in choices if choice[0] == middle)[2]
+    return left, next((s for s in mine if s != left), None)
+
+
+def _merit(study: Study, mode: int, panel: int, sampler: int) -> float:
+    quality = study.quality
+    estimate = study.estimate(mode, panel, sampler, quality) if quality else None
+    return quality.better * estimate.value if quality and estimate else float("-inf")
+
+
+def _short(value: float | None, digits: int = 5) -> float | None:
+    if value is None:
+        return None
+    rounded = float(f"{value:.{digits}g}")
+    return int(rounded) if rounded == int(rounded) else rounded

@@ -1,0 +1,105 @@
+"""Samplers as points: how good, at what cost. What a report compares is made of these.
+
+Only numbers with an interval are points: nothing is said to lead that has none, and nobody leads by
+an upper bound, which an exact number does not beat. References and AR models are no points. Within
+the noise is what the 95 % interval of the difference holds.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from maskwalk.report.estimates import Estimate
+from maskwalk.report.study import Study
+from maskwalk.stats import (
+    LEVEL,
+    NORMAL,
+    clear_steps,
+    combined,
+    half_width,
+    holm,
+    pareto_front,
+    two_sided,
+)
+from maskwalk.worlds.metrics import Metric
+
+
+@dataclass(frozen=True)
+class Point:
+    """A sampler in a panel; `score` is its value, or minus that where lower is better."""
+
+    sampler: int
+    panel: int
+    value: float
+    se: float
+    cost: float
+    cost_max: float
+    sign: int = 1
+
+    @property
+    def score(self) -> float:
+        """More is better."""
+        return self.sign * self.value
+
+    @property
+    def half(self) -> float:
+        """Half of the 95 % interval."""
+        return half_width(self.se) or 0.0
+
+
+def points_of(study: Study, mode: int, metric: Metric | None = None) -> list[Point]:
+    """Every sampler of a mode in every panel, where the metric and its cost are known."""
+    metric = metric or study.quality
+    if metric is None:
+        return []
+    return [
+        point
+        for (m, panel, sampler) in study.cells
+        if m == mode and (point := point_at(study, m, panel, sampler, metric))
+    ]
+
+
+def point_at(study: Study, mode: int, panel: int, sampler: int, metric: Metric) -> Point | None:
+    """The point of one cell."""
+    estimate, cost = (study.estimate(mode, panel, sampler, m) for m in (metric, study.cost))
+    if cost is None or sampler in study.causal:
+        return None
+    if estimate is None or estimate.se is None or estimate.bound:
+        return None
+    most = cost.more.get("max") or cost.value
+    return Point(sampler, panel, estimate.value, estimate.se, cost.value, most, metric.better or 1)
+
+
+def noise(one: Point | Estimate, other: Point | Estimate) -> float:
+    """Half of the 95 % interval of a difference."""
+    return NORMAL * combined(one.se, other.se)
+
+
+def level(one: Point, other: Point) -> bool:
+    """Whether the difference is within the noise."""
+    return abs(one.score - other.score) <= noise(one, other)
+
+
+def beyond_noise(
+    pairs: Sequence[tuple[Point, Point]], comparisons: int | None = None
+) -> list[tuple[Point, Point]]:
+    """The pairs that differ, after Holm's correction: the widest of many is chosen by its noise.
+
+    Where the pairs are the widest of more, `comparisons` says of how many.
+    """
+    p = [_p_value(abs(a.score - b.score), combined(a.se, b.se)) for a, b in pairs]
+    corrected = holm(np.array(p), comparisons or len(pairs))
+    return [pair for pair, chance in zip(pairs, corrected) if chance <= LEVEL]
+
+
+def _p_value(gap: float, error: float) -> float:
+    return two_sided(gap / error) if error else float(not gap)
+
+
+def front(points: Sequence[Point], clear: bool = False) -> list[Point]:
+    """The Pareto front by cost; `clear`: only steps that gain more than the noise."""
+    steps = pareto_front([(p.cost, p.score) for p in points], 1)
+    if clear:
+        steps = clear_steps([p.score for p in points], [p.se for p in points], steps, 1)
+    return [points[i] for i in steps]

@@ -1,0 +1,55 @@
+"""Counts, lists and ranges as a person writes them."""
+
+from collections.abc import Sequence
+
+
+def plural(count: int, word: str) -> str:
+    """ "1 world", "5 worlds"."""
+    return f"{count:,} {word}{'' if count == 1 else 's'}"
+
+
+def listed(words: Sequence[str], most: int = 8) -> str:
+    """ "a, b and c", at most so many; "a; b, c; and d" where the words hold commas themselves."""
+    words = list(words)
+    if len(words) > most:
+        words = [*words[: most - 1], f"{len(words) - most + 1} more"]
+    if len(words) == 1:
+        return words[0]
+    if any("," in word for word in words):
+        return "; ".join([*words[:-1], f"and {words[-1]}"])
+    return ", ".join(words[:-1]) + " and " + words[-1]
+
+
+def brief(value: float) -> str:
+    """One decimal, and none where it is a zero."""
+    return f"{value:.1f}".removesuffix(".0")
+
+
+def span(values: Sequence[float], digits: int | None = None) -> str:
+    """ "5", or "6.1–6.4" where the values differ; with so many decimals if said."""
+    if not values:
+        return "–"
+    ends = (min(values), max(values))
+    texts = [brief(v) if digits is None else f"{v:.{digits}f}" for v in ends]
+    return "–".join(dict.fromkeys(texts))
+
+
+def capital(text: str) -> str:
+    """The first letter large, the others as they are."""
+    return text[:1].upper() + text[1:]
+
+
+def small(text: str) -> str:
+    """The first letter small, but not that of an acronym."""
+    return text if text[1:2].isupper() else text[:1].lower() + text[1:]
+
+
+def chance(p: float) -> str:
+    """A p-value with three decimals, or that it is smaller."""
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def file_stem(*parts: str) -> str:
+    """Words as a file name."""
+    text = " ".join(parts).lower()
+    return "-".join("".join(c if c.isalnum() else " " for c in text).split())

@@ -1,0 +1,92 @@
+"""Tasks: the prompts a sampler starts from, made from held-out sequences of a world.
+
+    unconditional    everything masked
+    endpoints        the first and last token of a held-out sequence revealed
+
+(Walks have a task of their own, `bottleneck`: walks/tasks.py.) Sequences are numbered; training
+takes numbers from 0 up and tasks from HELD_OUT up, so no prompt comes from a training sequence.
+"""
+
+from dataclasses import dataclass, field
+
+import torch
+from jaxtyping import Bool, Int64
+from torch import Tensor
+
+from maskwalk.errors import MaskwalkError, whole
+from maskwalk.specs import Registry
+from maskwalk.worlds.world import World
+
+HELD_OUT = 1_000_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Prompts:
+    """Tokens with the mask token (= vocabulary size) where unknown, and where they came from."""
+
+    tokens: Int64[Tensor, "n length"]
+    conditional: bool  # whether anything is revealed
+    answers: Int64[Tensor, "n length"] | None = None  # a sequence that fits each prompt
+    labels: dict[str, Tensor] = field(default_factory=dict)  # a number a prompt, to break down by
+
+
+TASKS: Registry[Prompts] = Registry(
+    "task", context=("world", "count", "seed"), home="maskwalk.worlds.table"
+)
+
+
+def masked_rows(world: World, count: int) -> Int64[Tensor, "n length"]:
+    """Fully masked sequences."""
+    return torch.full((count, world.length), world.vocab_size, dtype=torch.int64)
+
+
+def reveal(
+    world: World,
+    answers: Int64[Tensor, "n length"],
+    at: Bool[Tensor, " length"] | Bool[Tensor, "n length"],
+    labels: dict[str, Tensor] | None = None,
+) -> Prompts:
+    """The prompts that reveal these positions of the answers."""
+    tokens = torch.where(at, answers, masked_rows(world, len(answers)))
+    return Prompts(tokens, True, answers, labels or {})
+
+
+def ends(world: World) -> Bool[Tensor, " length"]:
+    """The first and the last position."""
+    at = torch.zeros(world.length, dtype=torch.bool)
+    at[[0, -1]] = True
+    return at
+
+
+@TASKS.register("unconditional")
+def unconditional(world: World, count: int, seed: int) -> Prompts:
+    """Generate whole sequences: everything is masked."""
+    count = whole("count", count, 1)
+    return Prompts(masked_rows(world, count), False, world.sample(count, seed, HELD_OUT))
+
+
+@TASKS.register("endpoints")
+def endpoints(
+    world: World, count: int, seed: int, start: int | None = None, end: int | None = None
+) -> Prompts:
+    """Fill in between the endpoints of held-out sequences, or between one given pair of tokens."""
+    count = whole("count", count, 1)
+    if start is None and end is None:
+        return reveal(world, world.sample(count, seed, HELD_OUT), ends(world))
+    if start is None or end is None:
+        raise MaskwalkError("Give both start and end, or neither (endpoints of held-out walks).")
+    for name, token in (("start", start), ("end", end)):
+        if token == world.vocab_size:
+            raise MaskwalkError(
+                f"{name}={token} is the mask token, not a node; nodes are 0 to {token - 1}."
+            )
+        whole(name, token, 0, world.vocab_size - 1)
+    reach = getattr(world, "reach", None)  # walks know where one can get
+    if reach is not None and not bool(reach(start)[end]):
+        raise MaskwalkError(
+            f"No walk of length {world.length} leads from node {start} to node {end}; choose other "
+            "endpoints or another length."
+        )
+    tokens = masked_rows(world, count)
+    tokens[:, 0], tokens[:, -1] = start, end
+    return Prompts(tokens, True)

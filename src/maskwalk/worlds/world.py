@@ -1,0 +1,70 @@
+"""What a world is: a law of sequences whose truth can be asked for.
+
+A world draws sequences, says where one breaks, how likely one is, and (through its oracle) what a
+masked position may be given the revealed ones. Whatever it cannot say is None: text has no `valid`,
+a large law no oracle. Every world of the project, and one of your own, is a member of `WORLDS`:
+
+    @WORLDS.register("coins")
+    class Coins: ...                  # then: maskwalk sample --world 'coins(length=8)' --include …
+
+`checks.py` holds what every world keeps.
+"""
+
+from functools import lru_cache
+from typing import Protocol, runtime_checkable
+
+from jaxtyping import Bool, Float64, Int64
+from torch import Tensor
+
+from maskwalk.denoiser import Denoiser
+from maskwalk.specs import Registry
+
+
+@runtime_checkable
+class World(Protocol):
+    """A law of sequences of `length` tokens 0..vocab_size-1; `vocab_size` stands for the mask.
+
+    Optional: `entropy()` in nats, `support()` (all sequences and their log-probabilities, where
+    they can be listed), `order` (the width of a block that separates left from right).
+    """
+
+    vocab_size: int
+    length: int
+
+    def sample(self, count: int, seed: int, first: int = 0) -> Int64[Tensor, "count length"]:
+        """Sequences number first..first+count-1 of this seed; each depends on its number only."""
+        ...
+
+    def valid(self, tokens: Int64[Tensor, "count length"]) -> Bool[Tensor, "count length"] | None:
+        """False where a sequence breaks, all true if it is possible; None: nobody can check."""
+        ...
+
+    def log_prob(self, tokens: Int64[Tensor, "count length"]) -> Float64[Tensor, " count"] | None:
+        """log ν(x) in nats, -inf outside the support; None: not known."""
+        ...
+
+    def oracle(self) -> Denoiser | None:
+        """Exact one-coordinate conditionals; None if there are none, a sentence if too large."""
+        ...
+
+    def show(self, tokens: Int64[Tensor, " length"]) -> str:
+        """A sequence as a person reads it: a path, a grid, a sum, a sentence."""
+        ...
+
+
+@runtime_checkable
+class Listed(World, Protocol):
+    """A world small enough to list all its sequences."""
+
+    def support(self) -> tuple[Int64[Tensor, "n length"], Float64[Tensor, " n"]]:
+        """All sequences of positive probability, with their log-probabilities."""
+        ...
+
+
+WORLDS: Registry[World] = Registry("world", home="maskwalk.worlds.table")
+
+
+@lru_cache(maxsize=4)
+def build_world(spec: str) -> World:
+    """The world of a canonical spec (kept: the cells of one world come after each other)."""
+    return WORLDS.build(spec)

@@ -1,0 +1,145 @@
+"""Worlds: what every registered one keeps, that the checks can fail, and how a spec names one."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from maskwalk import WORLDS, World, broken_world
+from maskwalk.denoisers.resolve import resolve_world
+from maskwalk.errors import MaskwalkError
+from maskwalk.worlds.walks.world import walk_parts, walk_world
+from tests.coins import Coins, Oracle
+
+# A small instance of every registered world; `coins` is the toy of tests/coins.py.
+SMALL = {
+    "walk": [
+        "walk(graph=st_er(nodes=5, p=0.2), law=lazy(stay=0.2), length=5, seed=1)",
+        "walk(graph=directed(nodes=5, p=0.2), law=lazy(stay=0.3, start='stationary'), length=4)",
+        "walk(graph=st_er(nodes=4, p=0.3), law=markov(order=2, seed=3), length=5)",
+        "walk(graph=st_er(nodes=5, p=0.2), law=distant(K=2, skip_recent=1), length=5)",
+        "walk(graph=bottleneck_dag(corridors=1, width=2), law=dag(), length=4)",
+    ],
+    "text": ["text(source='zoo:books_mdm', length=8)"],
+    "coins": ["coins(length=6)"],
+}
+
+
+@pytest.mark.parametrize("spec", [spec for specs in SMALL.values() for spec in specs])
+def test_what_every_world_keeps(spec: str) -> None:
+    if spec.startswith("text"):
+        pytest.importorskip("transformers")
+    world = WORLDS.build(spec)
+    assert isinstance(world, World)
+    assert broken_world(world) == {}
+
+
+def test_every_registered_world_is_checked() -> None:
+    assert set(SMALL) == set(WORLDS)
+
+
+class Counting(Coins):
+    """Samples that depend on how many were drawn before."""
+
+    drawn = 0
+
+    def sample(self, count: int, seed: int, first: int = 0) -> Any:
+        Counting.drawn += count
+        return super().sample(count, seed + Counting.drawn, first)
+
+
+class Unlikely(Coins):
+    """Probabilities that forget the parity."""
+
+    def log_prob(self, tokens: Any) -> Any:
+        return super().log_prob(tokens) - 0.7
+
+
+class Lenient(Coins):
+    """Everything is valid."""
+
+    def valid(self, tokens: Any) -> Any:
+        return torch.ones_like(tokens, dtype=torch.bool)
+
+
+class Heads(Coins):
+    """A coin that is not fair, but says it is."""
+
+    def sample(self, count: int, seed: int, first: int = 0) -> Any:
+        tokens = super().sample(count, seed, first)
+        tokens[:, 0] = tokens[:, 0] | tokens[:, 1]
+        tokens[:, -1] = tokens[:, :-1].sum(1) % 2
+        return tokens
+
+
+class Fair(Coins):
+    """An oracle that never forces a coin."""
+
+    def oracle(self) -> Any:
+        class Always(Oracle):
+            def __call__(self, tokens: Any, at: Any = None) -> Any:
+                places = int((tokens == 2 if at is None else at).sum())
+                return torch.full((places, 2), 0.5, dtype=torch.float64).log()
+
+        return Always(self)
+
+
+@pytest.mark.parametrize(
+    ("broken", "check"),
+    [
+        (Counting, "samples_are_numbered"),
+        (Unlikely, "probabilities_add_up"),
+        (Lenient, "valid_is_the_support"),
+        (Heads, "samples_follow_the_law"),
+        (Fair, "oracle_is_the_truth"),
+        (Fair, "any_order_gives_the_law"),
+    ],
+)
+def test_the_checks_can_fail(broken: Callable[..., Any], check: str) -> None:
+    assert check in broken_world(broken(6))
+
+
+# ---- specs
+
+
+def test_a_world_of_walks_by_its_parts_or_as_one_spec() -> None:
+    whole = "walk(st_er(nodes=30, p=0.1), lazy(stay=0.5), length=8, seed=3)"
+    spec = WORLDS.canonical(whole)
+    assert spec == walk_world("st_er(nodes=30, p=0.1)", "lazy(stay=0.5)", 8, 3)
+    assert walk_parts(spec) == {
+        "graph": "st_er(nodes=30, p=0.1)",
+        "walk": "lazy(stay=0.5, start='uniform')",
+        "length": 8,
+        "graph_seed": 3,
+    }
+    assert WORLDS.canonical(spec) == spec and walk_parts("coins(length=8)") is None
+    one, two = WORLDS.build(spec), WORLDS.build(whole)
+    assert torch.equal(one.sample(5, 0), two.sample(5, 0))
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"world": "wlak()"}, "Did you mean 'walk'"),
+        ({"world": "walk(graph=st_re())"}, "Did you mean 'st_er'"),
+        ({"world": "walk(legnth=3)"}, "Did you mean 'length'"),
+        ({"world": "walk()", "length": 8}, "Give a world, or length of a world of walks, not both"),
+        ({"length": 1}, "length must be a whole number from 2"),
+        ({"graph_seed": -1}, "graph_seed must be a whole number from 0"),
+    ],
+)
+def test_a_world_that_cannot_be_gets_a_sentence(given: dict[str, Any], says: str) -> None:
+    with pytest.raises(MaskwalkError, match=says):
+        resolve_world("oracle", given)
+
+
+def test_a_trained_model_brings_its_world() -> None:
+    known = resolve_world("zoo:st_er_p0", {})
+    assert known.startswith("walk(graph=st_er(nodes=500, p=0.0)")
+    assert resolve_world("zoo:st_er_p0", {"world": known}) == known
+    assert resolve_world("zoo:st_er_p0", {"length": 24}) == known
+    with pytest.raises(MaskwalkError, match="was trained with length 24, not 8; leave length out"):
+        resolve_world("zoo:st_er_p0", {"length": 8})
+    with pytest.raises(MaskwalkError, match="was trained in the world walk"):
+        resolve_world("zoo:st_er_p0", {"world": "coins()"})
