@@ -1,6 +1,7 @@
 """`maskwalk evaluate`: the statistics against what is known, the pairing, the verdict."""
 
 import json
+import shutil
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from scipy.optimize import linprog
 
 import maskwalk
 from maskwalk import stats
+from maskwalk.bench.records import load_records
 from maskwalk.bench.run import Job
 from maskwalk.bench.verdict import cache, outcomes, pairing, suite, verdict
 from maskwalk.bench.verdict.outcomes import Outcome, outcome
@@ -21,6 +23,7 @@ from maskwalk.bench.verdict.run import evaluate
 from maskwalk.bench.workers import Workers
 from maskwalk.decoding.policy import UnmaskingPolicy
 from maskwalk.errors import MaskwalkError
+from maskwalk.resources import PACKAGE
 from maskwalk.samplers import SAMPLERS, Bisection, Entropy
 from maskwalk.stats import holm
 
@@ -186,6 +189,31 @@ def test_baselines_are_run_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         evaluate(Bisection(), SMALL[:1], out=tmp_path, workers=0, progress=False)
 
 
+def test_an_edit_of_what_decides_an_outcome_empties_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By folder: whatever is not above the samplers counts, a new file too."""
+    package = tmp_path / "maskwalk"
+    shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__", "templates"))
+    monkeypatch.setattr(cache, "PACKAGE", package)
+
+    def hashed() -> str:
+        cache.code_hash.cache_clear()
+        return cache.code_hash()
+
+    first = hashed()
+    for name in ("report/page.py", "cli/sample.py", "analysis/replay.py", "paper/new.py"):
+        with (package / name).open("a") as file:
+            file.write("# edited")
+        assert hashed() == first, name
+    for name in ("samplers/random.py", "worlds/new.py", "stats.py", "bench/verdict/outcomes.py"):
+        before = hashed()
+        with (package / name).open("a") as file:
+            file.write("# edited")
+        assert hashed() != before, name
+    cache.code_hash.cache_clear()
+
+
 def test_the_suites_are_sound() -> None:
     for name in suite.SUITES:
         for scene in suite.scenes(name):
@@ -276,6 +304,9 @@ def test_the_command(small, cli, tmp_path: Path) -> None:
     assert "Contract: kept (3 settings)" in out and "tree · endpoints · oracle" in out
     assert "Verdict: optimal_random is, with the oracle" in flat and "dependence" in out
     assert (tmp_path / "o" / "evaluation.json").exists()
+    samplers = {record["sampler"] for record in load_records(tmp_path / "o")}
+    mine = {spec for spec in samplers if spec.startswith("optimal_random(sizes=")}
+    assert len(mine) == 3 and not any(spec.startswith("sizes") for spec in samplers)
     code, out, _ = cli("report", str(tmp_path / "o"), "--format", "html")
     assert code == 0 and (tmp_path / "o" / "report.html").stat().st_size > 1000
 

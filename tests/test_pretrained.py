@@ -1,11 +1,14 @@
 """Model files: round trips, the zoo's hashes, and files that are not what they should be."""
 
+import json
+import os
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from maskwalk import resources
 from maskwalk.denoisers.files import (
     Pretrained,
     from_pretrained,
@@ -92,3 +95,19 @@ def test_what_is_not_a_model_is_refused(model: Pretrained, tmp_path: Path) -> No
     about.unlink()
     with pytest.raises(MaskwalkError, match="no finished model"):
         load_pretrained(tmp_path)
+
+
+def test_the_manifest_is_parsed_once_until_it_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "manifest.json"
+    file.write_text(json.dumps({"format": resources.ZOO, "models": {"a": {}}}))
+    parsed = []
+    read = resources.read_json
+    monkeypatch.setattr(resources, "read_json", lambda *a: parsed.append(a) or read(*a))
+    for _ in range(3):
+        assert list(resources.zoo_manifest(tmp_path)) == ["a"]
+    assert len(parsed) == 1
+    file.write_text(json.dumps({"format": resources.ZOO, "models": {"b": {}}}))
+    os.utime(file, ns=(1, 1))
+    assert list(resources.zoo_manifest(tmp_path)) == ["b"] and len(parsed) == 2

@@ -760,6 +760,31 @@ references = 20
 """
 
 
+def test_bench_runs_text_files_with_any_number_of_workers(
+    cli: Cli, books: TinyBooks, tmp_path: Path
+) -> None:
+    file = tmp_path / "tiny.toml"
+    models = {"zoo:books_mdm": "mdm", "zoo:books_ar": "ar"}
+    text = TINY.replace('judge = ["random(block=4)"]', "judge = []")
+    for name, folder in models.items():
+        text = text.replace(name, str(books.models / folder))
+    file.write_text(text)
+    for workers in ("1", "2"):
+        out = tmp_path / workers
+        code, printed, err = cli(
+            "bench", str(file), "--quick", "--out", str(out), "--workers", workers
+        )
+        assert code == 0 and "held-out text" in printed, err
+    one, two = (timeless(load_records(tmp_path / n)) for n in ("1", "2"))
+    assert len(one) == 10 and one == two
+    before = (tmp_path / "1" / "records.jsonl").read_bytes()
+    assert cli("bench", str(file), "--quick", "--out", str(tmp_path / "1"))[0] == 0
+    assert (tmp_path / "1" / "records.jsonl").read_bytes() == before
+    file.write_text(text.replace('kind = "text"', 'kind = "txt"'))
+    code, _, err = cli("bench", str(file), "--out", str(tmp_path / "3"))
+    assert code == 2 and "Did you mean 'text'" in err
+
+
 def test_the_figure_from_the_command_line(
     cli: Cli,
     books: TinyBooks,

@@ -124,6 +124,7 @@ def test_a_world_of_walks_by_its_parts_or_as_one_spec() -> None:
         ({"world": "wlak()"}, "Did you mean 'walk'"),
         ({"world": "walk(graph=st_re())"}, "Did you mean 'st_er'"),
         ({"world": "walk(legnth=3)"}, "Did you mean 'length'"),
+        ({"world": "walk(graph=3)"}, "graph of world 'walk' must be a graph as a spec, such as"),
         ({"world": "walk()", "length": 8}, "Give a world, or length of a world of walks, not both"),
         ({"length": 1}, "length must be a whole number from 2"),
         ({"graph_seed": -1}, "graph_seed must be a whole number from 0"),

@@ -154,6 +154,13 @@ class Registry(Generic[T]):
                 if parameter.default is inspect.Parameter.empty:
                     raise MaskwalkError(f"{self.kind} {spec.name!r} needs {key}=….")
                 values[key] = parameter.default
+        for key, table in self._parts[spec.name].items():
+            if not isinstance(values[key], str | Spec):
+                example = next(iter(table), "name")
+                raise MaskwalkError(
+                    f"{key} of {self.kind} {spec.name!r} must be a {table.kind} as a spec, such as "
+                    f"{example}(…), not {values[key]!r}."
+                )
         return {key: values[key] for key in known}
 
     def canonical(self, text: str) -> str:
@@ -163,7 +170,7 @@ class Registry(Generic[T]):
     def _canonical(self, spec: Spec) -> Spec:
         values, parts = self._bind(spec), self._parts[spec.name]
         for key, value in values.items():
-            if key in parts and isinstance(value, str | Spec):
+            if key in parts:
                 part = parse(value) if isinstance(value, str) else value
                 values[key] = parts[key]._canonical(part)
             elif isinstance(value, Spec):

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float64, Int, Real, Shaped
+from jaxtyping import Float, Float64, Int, Real, Shaped
 from torch import Tensor
 
 from maskwalk.errors import MaskwalkError
@@ -101,6 +101,14 @@ def jackknife_se(left_out: Float64[np.ndarray, " groups"]) -> float:
 def standard_error(values: Sequence[float]) -> float:
     """Of the mean of independent runs."""
     return float(np.std(values, ddof=1) / np.sqrt(len(values)))
+
+
+def standard_errors(values: Float[Tensor, "a b"], dim: int) -> Float[Tensor, " other"]:
+    """Of the means along a dimension of a table; NaN where that has one entry."""
+    count = values.shape[dim]
+    if count == 1:
+        return torch.full_like(values.select(dim, 0), torch.nan)
+    return values.std(dim) / sqrt(count)
 
 
 def group_spread_se(sd: float, groups: int = 4) -> float:

@@ -113,14 +113,14 @@ class Judge:
             if not text:
                 raise MaskwalkError(f"Text {number} is empty: there is nothing to judge.")
         with quiet():
-            found = self.tokenizer(texts, add_special_tokens=False)["input_ids"]
-        for number, ids in enumerate(found, 1):
+            tokens = self.tokenizer(texts, add_special_tokens=False)["input_ids"]
+        for number, ids in enumerate(tokens, 1):
             if self.longest is not None and len(ids) + 1 > self.longest:
                 raise MaskwalkError(
                     f"Text {number} has {len(ids)} tokens, and {self.name} reads at most "
                     f"{self.longest - 1}; cut the texts, or take another judge."
                 )
-        return [[self._front, *ids] for ids in found]
+        return [[self._front, *ids] for ids in tokens]
 
     def _states(self, tokens: Int64[Tensor, "rows length"]) -> Float32[Tensor, "rows length h"]:
         return cast(Tensor, self._body(tokens, use_cache=False).last_hidden_state)

@@ -69,15 +69,15 @@ def estimate(
         raise MaskwalkError("There is nothing to estimate from: no replay was given.")
     mean = partial(weighted_mean, weights=weights)
     log_q = _log_mean(torch.stack([r.log_prob.sum(1) for r in replays]))
-    found: dict[str, float] = {}
-    found["nll"], found["nll_se"] = mean(-log_q)
-    found["lost"] = mean((log_q == -torch.inf).to(torch.float64))[0]
+    estimates: dict[str, float] = {}
+    estimates["nll"], estimates["nll_se"] = mean(-log_q)
+    estimates["lost"] = mean((log_q == -torch.inf).to(torch.float64))[0]
     log_law = replays[0].log_law
     if log_law is not None:
         loss = log_law - log_q
         ratio = (-loss).exp()
-        found["coherence"], found["coherence_se"] = mean(ratio)
-        found["ess"] = len(ratio) * mean(ratio)[0] ** 2 / max(mean(ratio**2)[0], 1e-300)
+        estimates["coherence"], estimates["coherence_se"] = mean(ratio)
+        estimates["ess"] = len(ratio) * mean(ratio)[0] ** 2 / max(mean(ratio**2)[0], 1e-300)
         paths = torch.stack([log_law - r.log_prob.sum(1) for r in replays]).mean(0)
         mixing = torch.where(paths.isinf(), 0.0, paths - loss)
         if replays[0].split:
@@ -86,12 +86,12 @@ def estimate(
                 for name in ("dependence", "denoiser")
             ]
             for name, part in zip(("dependence", "denoiser"), parts):
-                found[name], found[f"{name}_se"] = mean(part)
-            found["mixing"] = mean(mixing)[0]
+                estimates[name], estimates[f"{name}_se"] = mean(part)
+            estimates["mixing"] = mean(mixing)[0]
             loss = parts[0] + parts[1] - mixing
-        found["kl"], found["kl_se"] = mean(loss)
+        estimates["kl"], estimates["kl_se"] = mean(loss)
     kind = "upper" if any(r.random for r in replays) else "exact"
-    return Likelihood(n=len(log_q), orders=len(replays), kl_kind=kind, **found)
+    return Likelihood(n=len(log_q), orders=len(replays), kl_kind=kind, **estimates)
 
 
 def _log_mean(logs: Float64[Tensor, "orders batch"]) -> Float64[Tensor, " batch"]:

@@ -113,19 +113,19 @@ def diagnose(
             for some in ids.split(BATCH)
         ]
         replays.append(_join(parts))
-    found = estimate(replays)
+    likelihood = estimate(replays)
     calls = torch.cat([r.calls for r in replays]).to(torch.float64)
     row: Row = {"sampler": repr(sampler), "calls": float(calls.mean())}
-    row |= {"calls_max": int(calls.max()), **asdict(found), "reliable": found.reliable}
-    row["kl_infinite"] = found.kl is not None and isinf(found.kl)
+    row |= {"calls_max": int(calls.max()), **asdict(likelihood), "reliable": likelihood.reliable}
+    row["kl_infinite"] = likelihood.kl is not None and isinf(likelihood.kl)
     row["rounds"] = _rounds(_join(replays))
     losses = [_cost(part) for part in row["rounds"]]
     row["worst_round"] = losses.index(max(losses)) if replays[0].split else None
     row["example"] = _example(replays[0], walks)
     row["best"] = row["regret"] = None
-    if plans is not None and found.dependence is not None:
+    if plans is not None and likelihood.dependence is not None:
         row["best"] = least(plans, row["calls"])
-        row["regret"] = found.dependence - row["best"]
+        row["regret"] = likelihood.dependence - row["best"]
     row["seconds"] = round(time.perf_counter() - began, 3)
     return row
 

@@ -64,10 +64,10 @@ def along_paths(
         for some in ids.split(batch):
             given = passages[some % count].to(model.device)
             streams = Streams(seed, some.to(model.device))
-            found = replay(sampler, model.denoiser, given, streams=streams, draw=draw)
-            rows.append(-found.log_prob.sum(1).cpu())
-            calls += [found.calls.cpu().double()] if not nats else []
-            random |= found.random
+            result = replay(sampler, model.denoiser, given, streams=streams, draw=draw)
+            rows.append(-result.log_prob.sum(1).cpu())
+            calls += [result.calls.cpu().double()] if not nats else []
+            random |= result.random
             told(len(some))
         nats += torch.cat(rows).view(more, count).unbind()
     return Paths(torch.stack(nats), torch.cat(calls), random)

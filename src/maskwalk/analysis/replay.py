@@ -146,9 +146,9 @@ class Forced(Draw):
             return truth
         place = torch.arange(at.shape[1], device=at.device)
         before = at[row] & (place < position[:, None])
-        shown = torch.where(before, walks[row], canvas[row])
+        canvases = torch.where(before, walks[row], canvas[row])
         chain = truth.clone()
-        chain[later] = oracle(shown, place == position[:, None])
+        chain[later] = oracle(canvases, place == position[:, None])
         return chain
 
     def _note(
@@ -228,8 +228,10 @@ def replay(
 
 def check_replayable(sampler: Sampler, draw: Draw | None = None) -> None:
     """Refuses what has no likelihood by replay, and says why."""
-    kept = isinstance(sampler, UnmaskingPolicy) and type(sampler).step is UnmaskingPolicy.step
-    if not kept or sampler.remasks:
+    plain_policy = (
+        isinstance(sampler, UnmaskingPolicy) and type(sampler).step is UnmaskingPolicy.step
+    )
+    if not plain_policy or sampler.remasks:
         why = (
             "takes revealed tokens back, so many paths lead to one walk"
             if sampler.remasks

@@ -72,8 +72,8 @@ def jobs(
     specs = list(samplers)
     if calls:
         at = stage(replace(cell, sampler=""), device)
-        found = optimal(at.denoiser, at.walks, at.given, calls, at.plans, cell.seed)
-        specs += [spec for spec, _ in found]
+        best = optimal(at.denoiser, at.walks, at.given, calls, at.plans, cell.seed)
+        specs += [spec for spec, _ in best]
     return [
         Job(
             hashlib.sha256(f"{replace(cell, sampler=spec).key}|{orders}".encode()).hexdigest(),

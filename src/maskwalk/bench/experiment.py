@@ -76,8 +76,8 @@ class Experiment:
             fewer = min(cell.count, count), min(cell.per_prompt, per_prompt)
             return replace(cell, count=fewer[0], per_prompt=fewer[1])
 
-        kept = (replace(e, cell=less(e.cell)) for e in self.entries if e.quick)
-        return replace(self, entries=tuple(kept))
+        entries = (replace(e, cell=less(e.cell)) for e in self.entries if e.quick)
+        return replace(self, entries=tuple(entries))
 
 
 def load_experiment(path: str | Path, quick: bool = False) -> "Experiment | TextExperiment":
@@ -87,8 +87,8 @@ def load_experiment(path: str | Path, quick: bool = False) -> "Experiment | Text
         return TextExperiment.load(path, quick)
     if kind != "cells":
         raise unknown(f"kind of experiment in {path}:", str(kind), ("cells", "text"))
-    found = Experiment.load(path)
-    return found.reduced(QUICK, 1) if quick else found
+    experiment = Experiment.load(path)
+    return experiment.reduced(QUICK, 1) if quick else experiment
 
 
 # What a reader wants side by side: what published code prints of a model, what the model does, and

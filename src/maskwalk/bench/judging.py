@@ -115,8 +115,8 @@ class Judging:
     def _read(self, tokens: np.ndarray, path: Path) -> dict[str, np.ndarray]:
         """Reads on from what is kept, and keeps what was read every few texts."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        found = self._kept(path)
-        done = len(found["nats"]) if found else 0
+        arrays = self._kept(path)
+        done = len(arrays["nats"]) if arrays else 0
         self.told(done)
         chunk = ACCELERATOR_CHUNK if self.judge.accelerated else CHUNK
         for first in range(done, len(tokens), chunk):
@@ -128,13 +128,13 @@ class Judging:
             # Enough for clusters; what a judge may have beyond it is put on its edge.
             most = np.finfo(np.float16).max
             more["features"] = more["features"].clip(-most, most).astype(np.float16)
-            before = found or {name: more[name][:0] for name in NAMES}
-            found = {name: np.concatenate([before[name], more[name]]) for name in NAMES}
+            before = arrays or {name: more[name][:0] for name in NAMES}
+            arrays = {name: np.concatenate([before[name], more[name]]) for name in NAMES}
             aside = path.with_suffix(".partial.npz")
-            kept: dict[str, Any] = {"judge": np.array(self.judge.name), **found}
-            np.savez(aside, **kept)
+            saved: dict[str, Any] = {"judge": np.array(self.judge.name), **arrays}
+            np.savez(aside, **saved)
             aside.replace(path)
-        return found
+        return arrays
 
     def _kept(self, path: Path) -> dict[str, np.ndarray]:
         if not path.exists():

@@ -80,8 +80,8 @@ def read(text: str) -> Spec:
 
 def leading_name(text: str) -> str:
     """`network` of "network(path='x')": what kind of thing a spec or a path names."""
-    found = re.match(r"[A-Za-z_]\w*", text)
-    return found.group() if found else text
+    name = re.match(r"[A-Za-z_]\w*", text)
+    return name.group() if name else text
 
 
 def task_label(text: str) -> str:
@@ -123,9 +123,9 @@ def samplers(specs: list[str]) -> list[Sampler]:
         key = (order[spec.name], [_rank(v) for v in spec.kwargs.values()], text)
         plain = "×1" if "block" in spec.kwargs else label
         made.append((key, Sampler(text, spec.name, label, short or plain, line(spec))))
-    shown = [sampler for _, sampler in sorted(made, key=lambda pair: pair[0])]
-    twice = {label for label, count in Counter(s.label for s in shown).items() if count > 1}
-    return [replace(s, label=s.spec, short=s.spec) if s.label in twice else s for s in shown]
+    labelled = [sampler for _, sampler in sorted(made, key=lambda pair: pair[0])]
+    twice = {label for label, count in Counter(s.label for s in labelled).items() if count > 1}
+    return [replace(s, label=s.spec, short=s.spec) if s.label in twice else s for s in labelled]
 
 
 def line(spec: Spec, along: Collection[str] | None = None, inside: str = "") -> str:
@@ -134,15 +134,15 @@ def line(spec: Spec, along: Collection[str] | None = None, inside: str = "") -> 
     By default that is every number; names (a score, "exponential") start another line. `along`
     names parameters instead, by their paths, such as "inner.block".
     """
-    shown = []
+    words = []
     for key, value in [*((str(i), v) for i, v in enumerate(spec.args)), *spec.kwargs.items()]:
         path = inside + key
         if isinstance(value, Spec):
             word = line(value, along, path + ".")
         else:
             word = "*" if (_number(value) if along is None else path in along) else repr(value)
-        shown.append(f"{key}={word}")
-    return f"{spec.name}({', '.join(shown)})"
+        words.append(f"{key}={word}")
+    return f"{spec.name}({', '.join(words)})"
 
 
 def numbers(spec: Spec, inside: str = "") -> dict[str, float]:

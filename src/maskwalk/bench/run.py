@@ -49,8 +49,8 @@ Engine = Callable[[Sequence[Job]], Iterator[tuple[Job, Result]]]
 def call(function: str, arguments: dict[str, Any], device: str) -> Result:
     """Runs a job's function in this process."""
     module, _, name = FUNCTIONS[function].partition(":")
-    found: Result = getattr(import_module(module), name)(**arguments, device=device)
-    return found
+    result: Result = getattr(import_module(module), name)(**arguments, device=device)
+    return result
 
 
 def here(device: str = "cpu") -> Engine:

@@ -142,13 +142,13 @@ class TextExperiment:
             every = [s for text in given.get(key, []) for s in _canonical(text, key == "judge")]
             given[key] = tuple(dict.fromkeys(every))
         name = given.pop("name", Path(path).stem)
-        found = cls(
+        experiment = cls(
             name=name,
             title=given.pop("title", name),
             presets=tuple(mode_name(*read_draw(text)) for text in given.pop("presets")),
             **given,
         )
-        return found if models is None else found.with_models(models)
+        return experiment if models is None else experiment.with_models(models)
 
     def with_models(self, folder: Path) -> "TextExperiment":
         """The same with the models in `folder`/mdm and `folder`/ar."""
@@ -175,10 +175,10 @@ class TextExperiment:
         """The model behind a setting; held-out text comes with either."""
         if setting.sampler == HELD_OUT:
             return self.models[0]
-        found = self.causal if setting.sampler == AUTOREGRESSIVE else self.masked
-        if found is None:
+        source = self.causal if setting.sampler == AUTOREGRESSIVE else self.masked
+        if source is None:
             raise MaskwalkError(f"There is no model for {setting.sampler}.")
-        return found
+        return source
 
     @property
     def world(self) -> str:
@@ -253,15 +253,15 @@ def _models(
 ) -> dict[str, BookModel]:
     """The models of an experiment by their sources, checked against each other."""
     sources = [source for source in (masked, causal) if source is not None]
-    found = {source: load_books(source, device=device) for source in sources}
+    models = {source: load_books(source, device=device) for source in sources}
     for source, kind in ((masked, False), (causal, True)):
-        if source is not None and found[source].causal != kind:
+        if source is not None and models[source].causal != kind:
             name = "autoregressive" if kind else "masked"
             raise MaskwalkError(f"{source} is not the {name} model it should be.")
-    vocabularies = [model.tokenizer.get_vocab() for model in found.values()]
+    vocabularies = [model.tokenizer.get_vocab() for model in models.values()]
     if any(one != vocabularies[0] for one in vocabularies):
         raise MaskwalkError("The models have different tokenizers: they cannot be compared.")
-    return found
+    return models
 
 
 @lru_cache(maxsize=2)
@@ -311,7 +311,7 @@ class _Setting:
             readings=self._readings(tokens, DRAWS.build(draw)),
         )
         world = e.world
-        found = measure(sample, METRICS.default(world))
+        metrics = measure(sample, METRICS.default(world))
         if samples is not None:
             self._keep(tokens, samples)
         size = self.model.about.get("parameters", 0) / 1e6
@@ -329,7 +329,7 @@ class _Setting:
             "count": e.count,
             "per_prompt": 1,
             "seed": e.seed,
-            "metrics": {key: value for key, value in found.items() if value is not None},
+            "metrics": {key: value for key, value in metrics.items() if value is not None},
             "texts": [self.model.decode(row) for row in tokens[:SHOWN].tolist()],
             "seconds": round(seconds, 3),
             "notes": [*getattr(self.model.denoiser, "notes", ())],
@@ -346,9 +346,9 @@ class _Setting:
             some = torch.arange(first, min(first + batch, e.count), device=self.device)
             blank = torch.full((len(some), e.length), self.model.mask, device=self.device)
             streams = Streams(e.seed, some)
-            found = decode(sampler, self.model.denoiser, blank, streams=streams, draw=draw)
-            tokens.append(found.tokens.cpu())
-            calls.append(found.calls.cpu())
+            decoded = decode(sampler, self.model.denoiser, blank, streams=streams, draw=draw)
+            tokens.append(decoded.tokens.cpu())
+            calls.append(decoded.calls.cpu())
         return torch.cat(tokens), torch.cat(calls)
 
     def _held_out(self) -> Int[Tensor, "passages length"]:
@@ -399,9 +399,9 @@ class _Setting:
             return None
         passages = self._held_out()[e.references :][: e.replayed]
         batch = batch_on(self.device)
-        found = along_paths(sampler, self.model, passages, e.paths, seed=e.seed, batch=batch)
+        paths = along_paths(sampler, self.model, passages, e.paths, seed=e.seed, batch=batch)
         sizes = token_bytes(self.model.tokenizer)[passages].sum(1)
-        return Replay(found.over(), found.over(1), sizes, len(found.nats), found.random)
+        return Replay(paths.over(), paths.over(1), sizes, len(paths.nats), paths.random)
 
     def _keep(self, tokens: Tensor, folder: Path) -> None:
         """What the judge will need: the texts, references and a tokenizer to write them with."""

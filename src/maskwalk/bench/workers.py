@@ -55,8 +55,8 @@ class Workers:
                 line = process.stdout.readline()
                 answer = json.loads(line)
             except (OSError, ValueError):
-                said = "A worker process ended early (see above); run it with one worker."
-                self._answers.put((job, None, said))
+                reason = "A worker process ended early (see above); run it with one worker."
+                self._answers.put((job, None, reason))
                 return
             self._answers.put((job, answer.get("result"), answer.get("error", "")))
 

@@ -38,14 +38,18 @@ def list_(
             continue
         out.print(f"[bold underline]{title}[/bold underline]")
         for name in table:
-            shown = ", ".join(_shown(p) for p in table.parameters(name))
+            parameters = ", ".join(_shown(p) for p in table.parameters(name))
             out.print(
-                Padding(Text.assemble((name, "bold"), f"({shown})"), (0, 0, 0, 2), expand=False)
+                Padding(
+                    Text.assemble((name, "bold"), f"({parameters})"), (0, 0, 0, 2), expand=False
+                )
             )
             out.print(Padding(Text(table.summary(name)), (0, 0, 0, 6), expand=False))
             if title == "samplers":
-                said = source(name) or "not said in its file's docstring (Source: …)"
-                out.print(Padding(Text(f"Source: {said}", style="dim"), (0, 0, 0, 6), expand=False))
+                origin = source(name) or "not said in its file's docstring (Source: …)"
+                out.print(
+                    Padding(Text(f"Source: {origin}", style="dim"), (0, 0, 0, 6), expand=False)
+                )
         if title == "samplers":
             out.print(Padding(Text(PAPER, style="dim"), (1, 0, 0, 2), expand=False))
         if title == "draws":

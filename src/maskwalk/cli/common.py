@@ -86,12 +86,12 @@ def progress() -> Progress:
 
 def run_jobs(run: "Run", name: str = "") -> None:
     """Does the work of a run, with a bar."""
-    with progress() as shown:
-        bar = shown.add_task(f"{name or 'starting':<32.32}", total=run.total)
+    with progress() as bars:
+        bar = bars.add_task(f"{name or 'starting':<32.32}", total=run.total)
         for record in run:
             words = name or str(record["sampler"])
-            shown.update(bar, completed=run.done, description=f"{words:<32.32}")
-        shown.update(bar, completed=run.done, description=f"{name or 'done':<32.32}")
+            bars.update(bar, completed=run.done, description=f"{words:<32.32}")
+        bars.update(bar, completed=run.done, description=f"{name or 'done':<32.32}")
 
 
 def plain_table(first: str, *others: str) -> Table:

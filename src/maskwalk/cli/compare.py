@@ -44,15 +44,15 @@ def compare(
         judged = verdicts(records)
         print(json.dumps(judged) if as_json else markdown(judged))
         return
-    found = compared(records)
+    comparison = compared(records)
     if as_json:
-        print(json.dumps(found))
+        print(json.dumps(comparison))
         return
-    if mode not in found["modes"]:
+    if mode not in comparison["modes"]:
         if mode != "as_published":
-            raise unknown("mode of these records", mode, found["modes"])
-        mode = found["mode"]
-    show(found, mode)
+            raise unknown("mode of these records", mode, comparison["modes"])
+        mode = comparison["mode"]
+    show(comparison, mode)
 
 
 def show(found: dict[str, Any], mode: str) -> None:
@@ -102,8 +102,8 @@ def show(found: dict[str, Any], mode: str) -> None:
 
 def _numbers(fitted: dict[str, Any]) -> list[str]:
     keys = ("rmse", "rmse_above", "bias_above", "rank_above", "ceiling_above")
-    shown = ["–" if fitted.get(k) is None else _short(fitted[k]) for k in keys]
-    return [str(fitted["cells"]), shown[0], str(fitted["cells_above"]), *shown[1:]]
+    numbers = ["–" if fitted.get(k) is None else _short(fitted[k]) for k in keys]
+    return [str(fitted["cells"]), numbers[0], str(fitted["cells_above"]), *numbers[1:]]
 
 
 def _short(value: float) -> str:

@@ -28,6 +28,7 @@ def diagnose(
     graph: common.Graph = None,
     walk: common.Walk = None,
     length: common.Length = None,
+    graph_seed: common.GraphSeed = None,
     denoiser: common.Denoiser = "oracle",
     samplers: Annotated[
         str, typer.Option(help="Specs separated by ';'. Default: the paper's 24.")
@@ -42,7 +43,6 @@ def diagnose(
         list[int] | None,
         typer.Option(help="Also the best block sizes and sets for this many calls; repeatable."),
     ] = None,
-    graph_seed: common.GraphSeed = None,
     seed: common.Seed = 0,
     device: common.Device = "cpu",
     workers: Annotated[int, typer.Option(help="Processes; the numbers do not depend on it.")] = 1,
@@ -113,10 +113,10 @@ def table(rows: list[Row]) -> Group:
 
     cost = METRICS.cost
     labels = {s.spec: s.label for s in samplers([row["sampler"] for row in rows])}
-    shown = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    shown.add_column("sampler", max_width=28, no_wrap=True, overflow="ellipsis")
+    grid = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    grid.add_column("sampler", max_width=28, no_wrap=True, overflow="ellipsis")
     for name in (cost.title, "coherence", "KL", "depend.", "denois.", "worst", "regret"):
-        shown.add_column(name, justify="right", no_wrap=True)
+        grid.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         sure = "" if row["reliable"] in (True, None) else "~"
         bound = "≤" if row["kl_kind"] == "upper" else ""
@@ -130,8 +130,8 @@ def table(rows: list[Row]) -> Group:
             worst(row),
             number(row["regret"]),
         )
-        shown.add_row(*(Text(cell) for cell in cells))
-    return Group(shown, *(Text(line, style="dim") for line in LEGEND))
+        grid.add_row(*(Text(cell) for cell in cells))
+    return Group(grid, *(Text(line, style="dim") for line in LEGEND))
 
 
 def kl_shown(row: Row, bound: str) -> str:

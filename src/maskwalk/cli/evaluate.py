@@ -48,14 +48,14 @@ def evaluate(
     from maskwalk.bench.verdict.run import evaluate as verdict_on
 
     bring_in(include)
-    found = verdict_on(policy, suite, anyway=anyway, out=to, workers=workers)
+    evaluation = verdict_on(policy, suite, anyway=anyway, out=to, workers=workers)
     if as_json:
-        print(json.dumps(found.as_dict()))
+        print(json.dumps(evaluation.as_dict()))
     else:
-        out.print(Text(str(found)), soft_wrap=True)
+        out.print(Text(str(evaluation)), soft_wrap=True)
         if to is not None:
             say_written(to / "evaluation.json")
-            if found.comparisons:
+            if evaluation.comparisons:
                 out.print(f"Next: maskwalk report {to}", soft_wrap=True)
-    if not found.kept:
+    if not evaluation.kept:
         raise typer.Exit(1)

@@ -130,8 +130,8 @@ def generate(
     if trace:
         out.print(unmasking(model, made, colour=out.color_system is not None))
         out.print()
-    for number, found in enumerate(made.texts, 1):
-        out.print(Text(f"{number}  " if count > 1 else "", style="dim"), Text(found), sep="")
+    for number, written in enumerate(made.texts, 1):
+        out.print(Text(f"{number}  " if count > 1 else "", style="dim"), Text(written), sep="")
     calls = made.calls.double().mean()
     cost = f"{calls:.4g} calls a text · {made.tokens_per_call:.2f} tokens a call"
     out.print(Text(f"\n{cost} · {made.seconds:.2f} s", style="dim"))
@@ -146,7 +146,7 @@ def _summary(
     from maskwalk import __version__
     from maskwalk.samplers import SAMPLERS
 
-    found = {
+    summary = {
         "denoiser": denoiser,
         "sampler": SAMPLERS.canonical(sampler),
         **settings,
@@ -161,5 +161,5 @@ def _summary(
         "notes": [*getattr(model.denoiser, "notes", ()), *model.notes],
     }
     if made.trace is not None:
-        found["rounds"] = made.trace.reveal_rounds().tolist()
-    return found
+        summary["rounds"] = made.trace.reveal_rounds().tolist()
+    return summary

@@ -49,8 +49,8 @@ def rounds(model: LanguageModel, made: Generated, colour: bool, row: int = 0) ->
 def _shown(model: LanguageModel, tokens: list[int]) -> list[str]:
     """What each position shows: its text, or a blank."""
     clean = [token if token != model.mask else 0 for token in tokens]
-    found = pieces(model.tokenizer, clean)
+    words = pieces(model.tokenizer, clean)
     return [
         BLANK if token == model.mask else piece.replace("\n", "⏎")
-        for piece, token in zip(found, tokens)
+        for piece, token in zip(words, tokens)
     ]

@@ -77,8 +77,12 @@ def decode(
     device = tokens.device
     counted = Counted(denoiser, batch, device)
     result, rounds = tokens.clone(), torch.zeros(batch, dtype=torch.int64, device=device)
-    told = batch if trace is True else int(trace)
-    recorder = Trace.start(tokens[:told], streams.ids[:told], denoiser.mask_id) if told else None
+    trace_rows = batch if trace is True else int(trace)
+    recorder = (
+        Trace.start(tokens[:trace_rows], streams.ids[:trace_rows], denoiser.mask_id)
+        if trace_rows
+        else None
+    )
 
     canvas = Canvas(tokens, tokens != denoiser.mask_id, denoiser.mask_id)
     canvas = replace(canvas, state=sampler.init(canvas))
@@ -103,7 +107,7 @@ def decode(
         counted.rows = rows
         after = sampler.step(canvas, counted, rng)
         if recorder is not None and seen is not None:
-            n = int((rows < told).sum())  # rows stay in order as others leave
+            n = int((rows < trace_rows).sum())  # rows stay in order as others leave
             changed = (canvas.tokens, after.tokens, seen.log_prob, seen.nats)
             recorder.add(canvas.round, rows[:n], *(x[:n] for x in changed))
         rounds[rows] += 1

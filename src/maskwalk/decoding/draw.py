@@ -110,9 +110,9 @@ def _nucleus(
     ordered, order = log_probs.sort(dim=-1, descending=True, stable=True)
     probs = ordered.to(torch.float64).exp()
     total = probs.cumsum(-1)
-    kept = total - probs < p - CLOSE if crossing else total <= p + CLOSE
-    kept[:, 0] = True
-    return _keep(log_probs, torch.zeros_like(kept).scatter(-1, order, kept))
+    keep_mask = total - probs < p - CLOSE if crossing else total <= p + CLOSE
+    keep_mask[:, 0] = True
+    return _keep(log_probs, torch.zeros_like(keep_mask).scatter(-1, order, keep_mask))
 
 
 def race(log_probs: Float[Tensor, "n vocab"], u: Float[Tensor, "n vocab"]) -> Int[Tensor, " n"]:

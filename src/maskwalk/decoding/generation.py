@@ -77,14 +77,21 @@ def generate(
         )
     streams = Streams(seed, torch.arange(count, device=start.device))
     began = time.perf_counter()
-    found = decode(rule, model.denoiser, start, streams=streams, draw=draw, ties=ties, trace=trace)
-    tokens = found.tokens.cpu()  # waits for the device
+    result = decode(rule, model.denoiser, start, streams=streams, draw=draw, ties=ties, trace=trace)
+    tokens = result.tokens.cpu()  # waits for the device
     seconds = time.perf_counter() - began
-    kept = _kept(tokens, given.cpu(), model.end_of_text)
-    texts = [model.decode(row[keep].tolist()) for row, keep in zip(tokens, kept)]
-    new = (kept & ~given.cpu()).sum(1)
+    keep_mask = _kept(tokens, given.cpu(), model.end_of_text)
+    texts = [model.decode(row[keep].tolist()) for row, keep in zip(tokens, keep_mask)]
+    new = (keep_mask & ~given.cpu()).sum(1)
     return Generated(
-        texts, tokens, given.cpu(), new, found.calls.cpu(), found.rounds.cpu(), seconds, found.trace
+        texts,
+        tokens,
+        given.cpu(),
+        new,
+        result.calls.cpu(),
+        result.rounds.cpu(),
+        seconds,
+        result.trace,
     )
 
 

@@ -117,10 +117,10 @@ def load_zoo(name: str, directory: Path | None = None) -> Pretrained:
     entry = models[name]
     file = directory / entry["file"]
     packed = read_file(file)
-    found = hashlib.sha256(packed).hexdigest()
-    if found != entry["sha256"]:
+    digest = hashlib.sha256(packed).hexdigest()
+    if digest != entry["sha256"]:
         raise MaskwalkError(
-            f"{file} is not the file its manifest describes (sha256 {found[:12]}…, expected "
+            f"{file} is not the file its manifest describes (sha256 {digest[:12]}…, expected "
             f"{entry['sha256'][:12]}…); fetch it again."
         )
     config = DDiTConfig.from_json(entry["config"])

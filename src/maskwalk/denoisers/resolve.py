@@ -27,12 +27,12 @@ WALK = ("graph", "walk", "length", "graph_seed")  # what a world of walks is mad
 @DENOISERS.register("oracle")
 def oracle(world: World) -> Denoiser:
     """Exact conditionals of the world: a perfect denoiser, no training."""
-    found = world.oracle()
-    if found is None:
+    denoiser = world.oracle()
+    if denoiser is None:
         raise MaskwalkError(
             "This world has no oracle: nobody can compute its conditionals. Name another denoiser."
         )
-    return found
+    return denoiser
 
 
 def is_trained(name: str) -> bool:

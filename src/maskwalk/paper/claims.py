@@ -233,7 +233,7 @@ def verdicts(records: Iterable[Record], claims: tuple[Claim, ...] = CLAIMS) -> l
 
 def _judge(claim: Claim, mode: str, cells: dict[tuple[str, At], Record]) -> dict[str, Any] | None:
     """The verdict in one mode; None where a cell was not run."""
-    scores, shown = [], []
+    scores, numbers = [], []
     for pair in claim.pairs:
         records = [cells[mode, at] for at in pair if (mode, at) in cells]
         known = [
@@ -246,7 +246,7 @@ def _judge(claim: Claim, mode: str, cells: dict[tuple[str, At], Record]) -> dict
         (more, more_se), (less, less_se) = known
         error, difference = combined(more_se, less_se), more - less
         scores.append(difference / max(error, 1e-9))
-        shown.append(f"{SHORT[claim.metric]}{_number(more)} : {_number(less)}")
+        numbers.append(f"{SHORT[claim.metric]}{_number(more)} : {_number(less)}")
     above = sum(score > NORMAL for score in scores)
     below = sum(score < -NORMAL for score in scores)
     if claim.equal:
@@ -258,7 +258,7 @@ def _judge(claim: Claim, mode: str, cells: dict[tuple[str, At], Record]) -> dict
         verdict = "open"
     else:
         verdict = "mixed" if above else "reversed"
-    return {"verdict": verdict, "decided": [above, below, len(scores)], "numbers": shown}
+    return {"verdict": verdict, "decided": [above, below, len(scores)], "numbers": numbers}
 
 
 def _error(estimate: dict[str, Any], record: Record, metric: str) -> float | None:
@@ -285,6 +285,6 @@ def _cell(judged: dict[str, Any] | None, most: int) -> str:
     if judged is None:
         return "–"
     above, _, count = judged["decided"]
-    shown = judged["numbers"][:most]
+    numbers = judged["numbers"][:most]
     more = f" ({above} of {count})" if count > most else ""
-    return f"**{judged['verdict']}**{more} " + ", ".join(shown) + (" …" if count > most else "")
+    return f"**{judged['verdict']}**{more} " + ", ".join(numbers) + (" …" if count > most else "")

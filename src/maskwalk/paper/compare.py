@@ -20,6 +20,7 @@ from scipy.stats import spearmanr
 from maskwalk.bench.records import Record
 from maskwalk.errors import MaskwalkError
 from maskwalk.paper.tables import error, printed, published_cell, tables
+from maskwalk.stats import combined
 
 ABOVE = 0.05
 FAR = 3.0  # combined standard errors
@@ -56,7 +57,7 @@ class Pair:
     @property
     def sigmas(self) -> float:
         """The difference in combined standard errors."""
-        return self.difference / float(np.hypot(self.se, self.published_se))
+        return self.difference / combined(self.se, self.published_se)
 
 
 def mode_of(record: Record) -> str:
@@ -66,27 +67,27 @@ def mode_of(record: Record) -> str:
 
 def pairs(records: Iterable[Record]) -> list[Pair]:
     """Every record that has a published cell, beside it."""
-    found = {}
+    by_cell = {}
     for record in records:
         where = published_cell(record)
-        held = record["metrics"].get("coherence")
-        if where is None or not held:
+        coherence = record["metrics"].get("coherence")
+        if where is None or not coherence:
             continue
         table, name, column = where
         mode, published = mode_of(record), printed(*where)
-        found[mode, record["world"], record["title"], record["task"], name] = Pair(
+        by_cell[mode, record["world"], record["title"], record["task"], name] = Pair(
             mode,
             table,
             column,
             str(record["title"]),
             record["task"],
             record["sampler"],
-            held["value"],
-            error(held["value"], held["se"], held["n"]),
+            coherence["value"],
+            error(coherence["value"], coherence["se"], coherence["n"]),
             published["value"],
             published["se"],
         )
-    return list(found.values())
+    return list(by_cell.values())
 
 
 @dataclass(frozen=True)
@@ -140,20 +141,22 @@ def _ceiling(some: list[Pair]) -> float | None:
 
 def compare(records: list[Record]) -> dict[str, Any]:
     """The whole comparison; at the top level that of mode as_published, the paper's own."""
-    found = pairs(records)
-    if not found:
+    all_pairs = pairs(records)
+    if not all_pairs:
         raise MaskwalkError(
             "None of these records belongs to a cell of the paper's tables. `maskwalk reproduce "
             "paper` makes them."
         )
-    modes = {mode: _mode([p for p in found if p.mode == mode]) for mode in _kinds(found, "mode")}
+    modes = {
+        mode: _mode([p for p in all_pairs if p.mode == mode]) for mode in _kinds(all_pairs, "mode")
+    }
     first = "as_published" if "as_published" in modes else next(iter(modes))
     top = {key: value for key, value in modes[first].items() if key != "columns"}
     cells = [
         asdict(p)
         | {"difference": p.difference, "sigmas": p.sigmas}
         | {"cause": CAUSES.get((p.table, p.column))}
-        for p in found
+        for p in all_pairs
     ]
     cells.sort(key=lambda cell: -abs(cell["sigmas"]))
     return {

@@ -35,8 +35,10 @@ def paper(only: list[str] | None = None, quick: bool = False) -> list[Experiment
         if name not in PAPER:
             raise unknown("table or figure", name, (*PAPER, LANGUAGE))
     chosen = [name for name in PAPER if not only or name in only]
-    found = [Experiment.load(shipped("experiments") / "paper" / f"{name}.toml") for name in chosen]
-    return [experiment.reduced(*QUICK) for experiment in found] if quick else found
+    experiments = [
+        Experiment.load(shipped("experiments") / "paper" / f"{name}.toml") for name in chosen
+    ]
+    return [experiment.reduced(*QUICK) for experiment in experiments] if quick else experiments
 
 
 def lacking() -> list[str]:

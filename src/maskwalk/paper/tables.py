@@ -30,8 +30,8 @@ NAMED = {
 def tables() -> dict[str, dict[str, dict[str, list[float]]]]:
     """table -> sampler, as the paper calls it -> column -> [mean, standard deviation]."""
     text = (Path(__file__).parent / "coherence_tables.json").read_text("utf-8")
-    held: dict[str, dict[str, dict[str, list[float]]]] = json.loads(text)
-    return held
+    numbers: dict[str, dict[str, dict[str, list[float]]]] = json.loads(text)
+    return numbers
 
 
 def spec_of(name: str) -> str:
@@ -86,12 +86,12 @@ def attach(records: list[Record]) -> list[Record]:
 
 
 def _with(record: Record) -> Record:
-    where, held = published_cell(record), record["metrics"].get("coherence")
-    if where is None or not held:
+    where, coherence = published_cell(record), record["metrics"].get("coherence")
+    if where is None or not coherence:
         return record
     published = printed(*where)
-    ours = error(held["value"], held["se"], held["n"])
-    z = (held["value"] - published["value"]) / combined(ours, published["se"])
+    ours = error(coherence["value"], coherence["se"], coherence["n"])
+    z = (coherence["value"] - published["value"]) / combined(ours, published["se"])
     attached = record.copy()
     attached["published"] = {**published, "z": z}
     return attached

@@ -64,11 +64,15 @@ class Blocks(UnmaskingPolicy):
         now = torch.where(view.masked, block, len(block)).amin(1)
         part = Part(view, block == now[:, None], self.size)
         # Outside the block nothing may look masked: any other value will do.
-        shown = torch.where(part.masked | ~view.masked, view.tokens, view.mask_id + 1)
-        fresh = inner.init(Canvas(shown, view.given, view.mask_id, view.round))
-        kept = {name: state[f"inner {name}"] for name in fresh}
-        chosen, kept = inner.choose(part, _where(now != state["block"], fresh, kept), rng)
-        return chosen, {"block": now} | {f"inner {name}": value for name, value in kept.items()}
+        tokens = torch.where(part.masked | ~view.masked, view.tokens, view.mask_id + 1)
+        fresh = inner.init(Canvas(tokens, view.given, view.mask_id, view.round))
+        inner_state = {name: state[f"inner {name}"] for name in fresh}
+        chosen, inner_state = inner.choose(
+            part, _where(now != state["block"], fresh, inner_state), rng
+        )
+        return chosen, {"block": now} | {
+            f"inner {name}": value for name, value in inner_state.items()
+        }
 
 
 def _where(rows: Bool[Tensor, " batch"], one: State, other: State) -> State:

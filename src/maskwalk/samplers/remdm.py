@@ -89,11 +89,13 @@ class Remdm(Sampler):
         t, s = 1 - canvas.round / self.steps, (self.steps - canvas.round - 1) / self.steps
         now, then, sigma = self.alpha(t), self.alpha(s), self.sigma(canvas, t, s)
         u = rng.uniform()
-        shown = canvas.masked & (u < (then - (1 - sigma) * now) / (1 - now) if now < 1 else True)
+        reveal_mask = canvas.masked & (
+            u < (then - (1 - sigma) * now) / (1 - now) if now < 1 else True
+        )
         hidden = ~canvas.masked & ~canvas.given & (u < sigma)
-        log_probs = keep_rows(denoise(canvas.tokens, canvas.masked), shown[canvas.masked])
-        tokens = rng.draw(log_probs, shown)
+        log_probs = keep_rows(denoise(canvas.tokens, canvas.masked), reveal_mask[canvas.masked])
+        tokens = rng.draw(log_probs, reveal_mask)
         drawn = log_probs.gather(1, tokens[:, None])[:, 0].exp().to(torch.float64)
-        p = canvas.state["p"].masked_scatter(shown, drawn)
-        after = canvas.reveal(shown, tokens, {"p": p})
+        p = canvas.state["p"].masked_scatter(reveal_mask, drawn)
+        after = canvas.reveal(reveal_mask, tokens, {"p": p})
         return replace(after, tokens=after.tokens.masked_fill(hidden, canvas.mask_id))

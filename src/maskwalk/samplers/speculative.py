@@ -68,9 +68,9 @@ class Speculative(Sampler):
             log_q = rng.drawing.shape(denoise(torch.where(turn < j, drafted, canvas.tokens), at))
             right, good = _verify(p[at[block]], log_q.exp(), drafted[at], u[at], rng, at)
             row = at.nonzero()[:, 0]
-            kept = at & going[:, None]
-            tokens = tokens.masked_scatter(kept, right[going[row]])
-            rng.note(kept, log_q[going[row]], right[going[row]])
+            keep_mask = at & going[:, None]
+            tokens = tokens.masked_scatter(keep_mask, right[going[row]])
+            rng.note(keep_mask, log_q[going[row]], right[going[row]])
             going[row] &= good
         return canvas.reveal(tokens != canvas.tokens, tokens[tokens != canvas.tokens])
 

@@ -26,8 +26,8 @@ def source(name: str) -> str:
     module = sys.modules.get(SAMPLERS[name].__module__)
     text = " ".join(((module and module.__doc__) or "").split())
     # Up to the arXiv id, or to the end of the sentence or clause.
-    found = re.search(r"Source: (.*?(?:\]|(?=[.;](?:\s|$))|$))", text)
-    return found.group(1) if found else ""
+    match = re.search(r"Source: (.*?(?:\]|(?=[.;](?:\s|$))|$))", text)
+    return match.group(1) if match else ""
 
 
 def expand(text: str) -> list[str]:
@@ -39,11 +39,11 @@ def expand(text: str) -> list[str]:
         raise MaskwalkError(
             f"Cannot read {text!r}: write sweep(NAME), sweep(NAME, NAME) or sweep({ALL})."
         )
-    found: dict[str, None] = {}  # a dict: in order, and each once
+    specs: dict[str, None] = {}  # a dict: in order, and each once
     for arg in spec.args:
         for one in map(Spec, SAMPLERS) if arg == Spec(ALL) else (arg,):
-            found |= dict.fromkeys(curve(one))
-    return list(found)
+            specs |= dict.fromkeys(curve(one))
+    return list(specs)
 
 
 def curve(spec: Spec) -> list[str]:

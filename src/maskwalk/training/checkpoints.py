@@ -73,10 +73,10 @@ def load_checkpoint(
     out: Path, run: dict[str, Any]
 ) -> tuple[int, dict[str, Tensor], dict[str, Any]] | None:
     """(step, tensors, progress) of the last checkpoint of this run, None if there is none yet."""
-    found = checkpoints(out)
-    if not found:
+    paths = checkpoints(out)
+    if not paths:
         return None
-    last = found[-1]
+    last = paths[-1]
     about = read_json(last / "state.json", FORMAT, "a training checkpoint of maskwalk")
     for key, value in run.items():
         if about["run"].get(key) != value:

@@ -103,13 +103,13 @@ def coherence_on(
         world = worlds[name]
         blank = torch.full((count, world.length), denoiser.mask_id, device=denoiser.device)
         streams = Streams(0, torch.arange(count, device=denoiser.device))
-        found = {}
+        coherences = {}
         for key, spec in watched.items():
             walks = decode(SAMPLERS.build(spec), denoiser, blank, streams=streams).tokens.cpu()
             valid = world.valid(walks)
             if valid is not None:
-                found[key] = float(valid.all(1).double().mean())
-        return found
+                coherences[key] = float(valid.all(1).double().mean())
+        return coherences
 
     return validate
 

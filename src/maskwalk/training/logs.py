@@ -22,10 +22,10 @@ class Log:
         self.begun, self.first = time.monotonic(), done
         self.shown: dict[str, float] = {}
         out.mkdir(parents=True, exist_ok=True)
-        kept = []
+        lines = []
         if self.path.exists():
-            kept = [line for line in self.path.read_text().splitlines() if _step(line) <= done]
-        self.path.write_text("".join(f"{line}\n" for line in kept))
+            lines = [line for line in self.path.read_text().splitlines() if _step(line) <= done]
+        self.path.write_text("".join(f"{line}\n" for line in lines))
         self.live = live and sys.stderr.isatty()
         self.plain = live and not self.live
         self.board = _tensorboard(out)
@@ -54,11 +54,11 @@ class Log:
     def checkpoint(self, done: int, losses: list[float], metrics: list[dict[str, float]]) -> None:
         """What validation found at a checkpoint, one dictionary a model."""
         values = {f"loss/{job.name}": loss for job, loss in zip(self.jobs, losses)}
-        for job, found in zip(self.jobs, metrics):
-            values |= {f"{name}/{job.name}": value for name, value in found.items()}
+        for job, numbers in zip(self.jobs, metrics):
+            values |= {f"{name}/{job.name}": value for name, value in numbers.items()}
         self.write(done, values)
         for name in ("bound", "coherence"):
-            each = [found[name] for found in metrics if name in found]
+            each = [numbers[name] for numbers in metrics if name in numbers]
             if each:
                 self.shown[name] = sum(each) / len(each)
         if self.live or self.plain:

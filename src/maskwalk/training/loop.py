@@ -22,6 +22,7 @@ from maskwalk.denoisers.files import Pretrained, save_pretrained
 from maskwalk.denoisers.network.weights import DDiTConfig
 from maskwalk.denoisers.trained import NetworkDenoiser
 from maskwalk.errors import MaskwalkError
+from maskwalk.stats import standard_errors
 from maskwalk.training.checkpoints import checkpoints, identity, load_checkpoint, save_checkpoint
 from maskwalk.training.distributed import Group
 from maskwalk.training.logs import Log
@@ -38,11 +39,11 @@ class Judge:
     def __init__(self, stepper: Stepper, jobs: list[Job], validate: Validate | None) -> None:
         self.stepper, self.jobs, self.validate = stepper, jobs, validate
         self.denoiser: NetworkDenoiser | None = None
-        held = [job.held for job in jobs if job.held is not None]
+        held_walks = [job.held for job in jobs if job.held is not None]
         self.held: Tensor | None = None
-        if len(held) == len(jobs):
-            count = min(len(walks) for walks in held)
-            self.held = torch.stack([walks[:count] for walks in held]).to(stepper.device)
+        if len(held_walks) == len(jobs):
+            count = min(len(walks) for walks in held_walks)
+            self.held = torch.stack([walks[:count] for walks in held_walks]).to(stepper.device)
 
     def bounds(self) -> list[dict[str, float]]:
         """The bound on the held-out walks, its standard error, and the floor where it is known."""
@@ -53,7 +54,7 @@ class Judge:
         matrices, singles = layout.parts(self.stepper.averages())
         weights = layout.grouped(matrices.to(narrow), singles)
         nats = bound(config, weights, self.held, self.stepper.angles)
-        error = nats.std(1) / nats.shape[1] ** 0.5 if nats.shape[1] > 1 else torch.zeros(len(nats))
+        error = standard_errors(nats, 1).nan_to_num(0.0)
         result = []
         for job, value, se in zip(self.jobs, nats.mean(1).tolist(), error.tolist()):
             floor = {} if job.floor is None else {"floor": job.floor}
@@ -62,17 +63,17 @@ class Judge:
 
     def __call__(self) -> list[dict[str, float]]:
         """Everything known about each model now."""
-        found = self.bounds()
+        metrics = self.bounds()
         if self.validate is None:
-            return found
-        for job, numbers, weights in zip(self.jobs, found, self.stepper.averages()):
+            return metrics
+        for job, numbers, weights in zip(self.jobs, metrics, self.stepper.averages()):
             if self.denoiser is None:
                 self.denoiser = NetworkDenoiser(
                     self.stepper.config, weights, device=self.stepper.device
                 )
             self.denoiser.load(weights)
             numbers |= self.validate(job.name, self.denoiser)
-        return found
+        return metrics
 
 
 def train(
@@ -100,30 +101,30 @@ def train(
             raise MaskwalkError(
                 f"{out} already holds a run; continue it with --resume, or name another directory."
             )
-        kept = load_checkpoint(out, run) if resume else None
+        checkpoint = load_checkpoint(out, run) if resume else None
         stepper = Stepper(config, jobs, settings, group.device, group.rank, group.world)
         progress: dict[str, Any] = {"seconds": 0.0, "best": {}}
-        if kept is not None:
-            stepper.load(kept[1], kept[0])
-            progress = kept[2]
+        if checkpoint is not None:
+            stepper.load(checkpoint[1], checkpoint[0])
+            progress = checkpoint[2]
         group.wait()
         log = Log(out, jobs, settings.steps, stepper.done, live, run) if group.first else None
         judge = Judge(stepper, jobs, validate if group.first else None)
-        found: list[dict[str, float]] = [{} for _ in jobs]
+        metrics: list[dict[str, float]] = [{} for _ in jobs]
         while stepper.done < settings.steps:
             begun = time.monotonic()
             goal = min(settings.steps, (stepper.done // settings.every + 1) * settings.every)
             losses = _advance(stepper, goal, log)
             progress["seconds"] += time.monotonic() - begun
             if log is not None:
-                found = judge()
-                log.checkpoint(stepper.done, losses, found)
-                _keep_best(stepper, jobs, found, progress, out, about)
+                metrics = judge()
+                log.checkpoint(stepper.done, losses, metrics)
+                _keep_best(stepper, jobs, metrics, progress, out, about)
                 save_checkpoint(out, run, stepper.done, stepper.tensors(), progress)
         if log is not None:
             log.close()
-        found = found if any(found) or log is None else judge()
-        return _finish(stepper, jobs, settings, found, progress, out, about, group.first)
+        metrics = metrics if any(metrics) or log is None else judge()
+        return _finish(stepper, jobs, settings, metrics, progress, out, about, group.first)
 
 
 def _check(config: DDiTConfig, jobs: list[Job]) -> None:
@@ -180,8 +181,8 @@ def _keep_best(
         best = progress["best"].get(job.name)
         if numbers and (best is None or _merit(numbers) > _merit(best)):
             progress["best"][job.name] = {"step": stepper.done, **numbers}
-            kept = {**about[index], "step": stepper.done, **numbers}
-            save_pretrained(_model(stepper, index, kept), _place(out, jobs, index) / "best")
+            description = {**about[index], "step": stepper.done, **numbers}
+            save_pretrained(_model(stepper, index, description), _place(out, jobs, index) / "best")
 
 
 def _finish(

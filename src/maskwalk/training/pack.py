@@ -26,7 +26,7 @@ def pack(model: Path, name: str, corpus: str, zoo: Path) -> Path:
     """
     if not is_books(model):
         raise MaskwalkError(f"{model} is not a directory that `maskwalk text train` wrote.")
-    found = load_pretrained(model)
+    network = load_pretrained(model)
     others = {key: entry for key, entry in zoo_manifest(zoo).items() if key != name}
     shared = {TOKENIZER: (model / TOKENIZER).read_bytes(), HELD_OUT: _some(model / HELD_OUT)}
     for file, data in shared.items():
@@ -39,9 +39,9 @@ def pack(model: Path, name: str, corpus: str, zoo: Path) -> Path:
             )
     zoo.mkdir(parents=True, exist_ok=True)
     entry = {
-        **_written(zoo / f"{name}.safetensors.xz", encode(found, torch.bfloat16)),
-        "config": found.config.to_json(),
-        **found.about,
+        **_written(zoo / f"{name}.safetensors.xz", encode(network, torch.bfloat16)),
+        "config": network.config.to_json(),
+        **network.about,
         "tokenizer": _written(zoo / f"{corpus}.{TOKENIZER}.xz", shared[TOKENIZER]),
         "held_out": _written(zoo / f"{corpus}.{HELD_OUT}.xz", shared[HELD_OUT]),
     }

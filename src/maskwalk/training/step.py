@@ -147,7 +147,7 @@ class Stepper:
         """Records one step as a CUDA graph; the rehearsals before it leave no trace."""
         mutable = [t for part in self.parts for t in part.tensors().values()]
         mutable += [self.step, self.ring] + ([] if self.copy is None else [self.copy])
-        kept = [t.clone() for t in mutable]
+        copies = [t.clone() for t in mutable]
         side = torch.cuda.Stream(self.device)
         side.wait_stream(torch.cuda.current_stream(self.device))
         with torch.cuda.stream(side):
@@ -157,7 +157,7 @@ class Stepper:
         self._graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self._graph):
             self._one()
-        for tensor, before in zip(mutable, kept):
+        for tensor, before in zip(mutable, copies):
             tensor.copy_(before)
 
     def advance(self, count: int) -> Float[Tensor, "count models"]:

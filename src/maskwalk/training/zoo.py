@@ -102,8 +102,8 @@ def jobs(recipes: dict[str, Recipe], seed: int = 0) -> tuple[list[Job], list[dic
         law = recipe.law()
         bottom, error = floor(law)
         walks = law.sample(recipe.walks, seed=TRAIN_SEED)
-        held = law.sample(HELD, seed=HELD_SEED)
-        result.append(Job(name, walks, seed + number, recipe.dropout, held, bottom))
+        held_walks = law.sample(HELD, seed=HELD_SEED)
+        result.append(Job(name, walks, seed + number, recipe.dropout, held_walks, bottom))
         about.append({**recipe.about(), "walk_seed": TRAIN_SEED, "floor_se": error})
     return result, about
 

@@ -100,13 +100,13 @@ def samples_follow_the_law(world: World) -> None:
 
 
 def entropy_is_right(world: World) -> None:
-    """H = −Σ p log p, where the world says it."""
-    known, said = listing(world), getattr(world, "entropy", None)
-    if known is None or said is None:
+    """Where the world has entropy(), it is −Σ p log p of the listing."""
+    known, entropy = listing(world), getattr(world, "entropy", None)
+    if known is None or entropy is None:
         return
     nats = float(torch.special.entr(known[1]).sum())
-    if abs(float(said()) - nats) > 1e-9 * max(1.0, nats):
-        raise BrokenWorld(f"entropy() is {said():.9g}, and the listing has {nats:.9g} nats.")
+    if abs(float(entropy()) - nats) > 1e-9 * max(1.0, nats):
+        raise BrokenWorld(f"entropy() is {entropy():.9g}, and the listing has {nats:.9g} nats.")
 
 
 def oracle_is_the_truth(world: World) -> None:
@@ -115,9 +115,9 @@ def oracle_is_the_truth(world: World) -> None:
     if known is None or oracle is None:
         return
     tokens, probs = known
-    shown = world.sample(24, 2)
-    reveal = torch.from_numpy(np.random.Generator(np.random.Philox(9)).random(shown.shape) < 0.4)
-    canvas = torch.where(reveal, shown, oracle.mask_id)
+    samples = world.sample(24, 2)
+    reveal = torch.from_numpy(np.random.Generator(np.random.Philox(9)).random(samples.shape) < 0.4)
+    canvas = torch.where(reveal, samples, oracle.mask_id)
     canvas[0] = oracle.mask_id
     answers = oracle(canvas).to(torch.float64).exp()
     row = 0

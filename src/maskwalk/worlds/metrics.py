@@ -171,8 +171,8 @@ class Sample:
 
 def measure(sample: Sample, names: Iterable[str]) -> dict[str, dict[str, Any] | None]:
     """The named metrics of a sample, as they stand in a record."""
-    found = {name: METRICS.build(name, sample=sample) for name in names}
-    return {name: None if value is None else value.as_dict() for name, value in found.items()}
+    estimates = {name: METRICS.build(name, sample=sample) for name in names}
+    return {name: None if value is None else value.as_dict() for name, value in estimates.items()}
 
 
 @METRICS.register("coherence", title="coherence", better=1, limits=(0, 1), role=QUALITY)
@@ -196,8 +196,8 @@ def calls(sample: Sample) -> Estimate | None:
     """Denoiser calls per sequence: mean and maximum."""
     if sample.calls is None:
         return None
-    found = plain_mean(sample.calls, sample.prompts)
-    return Estimate(found.value, found.se, found.n, {"max": int(sample.calls.max())})
+    estimate = plain_mean(sample.calls, sample.prompts)
+    return Estimate(estimate.value, estimate.se, estimate.n, {"max": int(sample.calls.max())})
 
 
 @METRICS.register("tokens_per_call", title="tokens per call", better=1, digits=2, drawn=False)

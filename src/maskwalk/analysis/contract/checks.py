@@ -53,8 +53,8 @@ class Stand:
         ends = torch.zeros_like(keep)
         ends[:, [0, -1]] = True
         kind = (ids % 8)[:, None]
-        shown = torch.where(kind < 3, keep, torch.where(kind < 5, ends, False)) | (kind == 7)
-        return torch.where(shown, whole, full)
+        reveal_mask = torch.where(kind < 3, keep, torch.where(kind < 5, ends, False)) | (kind == 7)
+        return torch.where(reveal_mask, whole, full)
 
 
 class _Sequential(UnmaskingPolicy):
@@ -141,8 +141,8 @@ def ties_are_fair(sampler: Sampler, stand: Stand) -> None:
         return
     statistic = ((counts[list(allowed)] - len(tokens) * share) ** 2).sum() / spread
     if chi2.sf(statistic, max(1, len(allowed) - 1)) < FALSE_ALARM:
-        shown = ", ".join(f"{c / len(tokens):.3f}" for c in counts)
-        raise BrokenContract(f"Ties are not broken uniformly; first picks by position: {shown}.")
+        rates = ", ".join(f"{c / len(tokens):.3f}" for c in counts)
+        raise BrokenContract(f"Ties are not broken uniformly; first picks by position: {rates}.")
 
 
 def ranks_as_stated(sampler: Sampler, stand: Stand) -> None:

@@ -32,9 +32,9 @@ def stands() -> tuple[Stand, ...]:
 
 def broken_checks(sampler: Sampler) -> dict[str, str]:
     """What the sampler breaks: each failed check of the contract, and why. Empty if it keeps it."""
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     with one_thread():
         for stand in stands():
             for check, reason in failures(sampler, stand):
-                found.setdefault(check, reason)
-    return found
+                reasons.setdefault(check, reason)
+    return reasons

@@ -28,6 +28,7 @@ from maskwalk.analysis.plans.entropies import Entropies
 from maskwalk.decoding.scores import entropy
 from maskwalk.denoiser import Denoiser
 from maskwalk.errors import MaskwalkError, whole
+from maskwalk.stats import standard_errors
 from maskwalk.streams import Purpose, Streams
 from maskwalk.worlds.walks.oracles import Oracle
 
@@ -74,8 +75,8 @@ def information_curve(
     curve = torch.empty((len(walks), free), dtype=torch.float64)
     for part in ids.split(batch):
         for m in range(free):
-            shown = torch.where(rank[part] < m, walks[part], denoiser.mask_id)
-            log_probs = denoiser(shown)
+            canvas = torch.where(rank[part] < m, walks[part], denoiser.mask_id)
+            log_probs = denoiser(canvas)
             if isinstance(denoiser, Oracle):
                 nats = entropy(log_probs)
             else:
@@ -83,7 +84,7 @@ def information_curve(
                 nats = -log_probs.gather(1, hidden[:, None])[:, 0].to(torch.float64)
             curve[part.cpu(), m] = nats.view(len(part), free - m).mean(1).cpu()
     kind = "oracle" if isinstance(denoiser, Oracle) else "denoiser"
-    spread = curve.std(0) / len(walks) ** 0.5 if len(walks) > 1 else torch.full((free,), torch.nan)
+    spread = standard_errors(curve, 0)
     return Curve(curve.mean(0).numpy(), spread.numpy(), kind)
 
 

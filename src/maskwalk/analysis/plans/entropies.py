@@ -86,8 +86,8 @@ def triple_entropies(law: ChainLaw) -> Triples:
     H(X_i | X_a, X_b) = H(X_i | X_a) + H(X_b | X_i) − H(X_b | X_a) for a first-order law.
     """
     pair = pair_entropies(law)
-    found = pair[:, :, None] + pair[None, :, :] - pair[:, None, :]
-    return np.where(_between(law.length), found, np.inf)
+    entropies = pair[:, :, None] + pair[None, :, :] - pair[:, None, :]
+    return np.where(_between(law.length), entropies, np.inf)
 
 
 def walked_triples(
@@ -96,7 +96,7 @@ def walked_triples(
     """The same for walks between given tokens, as the mean over exact walks of the entropy of
     ν(x_i | x_a, x_b): prompts need not be distributed as the law's own."""
     length, known = walks.shape[1], set(given)
-    found = np.full((length + 2,) * 3, np.inf)
+    triples = np.full((length + 2,) * 3, np.inf)
     each = max(1, WORKING // (length * oracle.vocab_size))
     for a in range(-1, length):
         for b in range(a + 2, length + 1):
@@ -105,14 +105,14 @@ def walked_triples(
                 continue
             total = torch.zeros(b - a - 1, dtype=torch.float64)
             for part in walks.split(each):
-                shown = torch.full_like(part, oracle.mask_id)
+                canvas = torch.full_like(part, oracle.mask_id)
                 for end in {a, b} - {-1, length}:
-                    shown[:, end] = part[:, end]
+                    canvas[:, end] = part[:, end]
                 at = torch.zeros_like(part, dtype=torch.bool)
                 at[:, a + 1 : b] = True
-                total += entropy(oracle(shown, at)).view(len(part), -1).sum(0).cpu()
-            found[a + 1, a + 2 : b + 1, b + 1] = (total / len(walks)).numpy()
-    return found
+                total += entropy(oracle(canvas, at)).view(len(part), -1).sum(0).cpu()
+            triples[a + 1, a + 2 : b + 1, b + 1] = (total / len(walks)).numpy()
+    return triples
 
 
 def _between(length: int) -> np.ndarray:

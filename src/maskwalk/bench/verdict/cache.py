@@ -19,9 +19,8 @@ from maskwalk.errors import MaskwalkError
 from maskwalk.resources import PACKAGE, cache_directory
 
 FORMAT = 1
-# The folders that decide an outcome: everything up to the samplers, and the cell itself.
-FOLDERS = ("kernels", "worlds", "denoisers", "decoding", "samplers")
-FILES = ("errors.py", "specs.py", "streams.py", "stats.py", "denoiser.py", "bench/cell.py")
+# The folders that decide no outcome; whatever is not in them counts.
+BESIDE = ("analysis", "training", "report", "paper", "cli", "zoo", "experiments")
 
 
 @cache
@@ -30,7 +29,7 @@ def code_hash() -> str:
     digest = hashlib.sha256(f"{FORMAT} {torch.__version__}".encode())
     for path in sorted(PACKAGE.rglob("*.py")):
         name = path.relative_to(PACKAGE)
-        if name.parts[0] in FOLDERS or name.as_posix() in FILES:
+        if name.parts[0] not in BESIDE:
             digest.update(name.as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
 
@@ -40,7 +39,7 @@ class Store:
 
     def __init__(self, directory: Path | None = None) -> None:
         self.path = (directory or cache_directory()) / f"baselines-{code_hash()}.jsonl"
-        self.found: dict[str, Outcome] = {}
+        self.outcomes: dict[str, Outcome] = {}
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             lines = self.path.read_bytes().splitlines() if self.path.exists() else []
@@ -50,14 +49,14 @@ class Store:
             lines = []
         for line in lines:
             try:
-                kept = json.loads(line)
-                self.found[kept["key"]] = Outcome.from_json(kept)
+                entry = json.loads(line)
+                self.outcomes[entry["key"]] = Outcome.from_json(entry)
             except (ValueError, KeyError, TypeError):
                 continue
 
     def add(self, outcome: Outcome) -> None:
         """Remembers an outcome, here and on disk if that can be written."""
-        self.found[outcome.record["key"]] = outcome
+        self.outcomes[outcome.record["key"]] = outcome
         line = json.dumps(outcome.as_json(), allow_nan=False).encode() + b"\n"
         try:
             # One write in append mode: two evaluations at once do not tear each other's lines.

@@ -52,11 +52,11 @@ def _swept(name: str, maker: Any) -> Candidate:
     settings: dict[str, Sampler] = {}
     sweep: tuple[dict[str, Any], ...] = getattr(maker, "sweep", ({},))
     for kwargs in sweep:
-        shown = str(Spec("", (), kwargs))[1:-1]
+        label = str(Spec("", (), kwargs))[1:-1]
         try:
-            settings[shown or name] = maker(**kwargs)
+            settings[label or name] = maker(**kwargs)
         except TypeError as problem:
-            raise MaskwalkError(f"{name}({shown}) cannot be made: {problem}.") from None
+            raise MaskwalkError(f"{name}({label}) cannot be made: {problem}.") from None
     if not settings:
         raise MaskwalkError(f"The sweep of {name} is empty: it needs at least one setting, {{}}.")
     return Candidate(name, settings)

@@ -49,18 +49,18 @@ class Evaluation:
     def verdict(self) -> str:
         """One plain sentence."""
         checks = list(dict.fromkeys(check for broken in self.contract.values() for check in broken))
-        said = sentence(self.name, self.comparisons) if self.comparisons else ""
+        verdict_words = sentence(self.name, self.comparisons) if self.comparisons else ""
         if not checks:
-            return said
+            return verdict_words
         broken = f"{self.name} breaks the contract ({', '.join(checks)})"
-        if not said:
+        if not verdict_words:
             return f"{broken}, so its numbers would mean nothing: mend that first."
-        return f"{broken}, so do not trust what follows: {said}"
+        return f"{broken}, so do not trust what follows: {verdict_words}"
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, as `maskwalk evaluate --json` prints it."""
         broken = {setting: dict(found) for setting, found in self.contract.items() if found}
-        shown = {
+        result = {
             "policy": self.name,
             "suite": self.suite,
             "settings": list(self.settings),
@@ -73,14 +73,14 @@ class Evaluation:
             "verdict": self.verdict,
             "seconds": round(self.seconds, 1),
         }
-        return dict(for_json(shown))
+        return dict(for_json(result))
 
     def _scene(self, scene: Scene) -> dict[str, Any]:
-        found = self.baselines[scene]
-        own = {id(b) for b in front_of(found)}
-        points = [{**_point(b), "on_front": id(b) in own} for b in found]
+        outcomes = self.baselines[scene]
+        own = {id(b) for b in front_of(outcomes)}
+        points = [{**_point(b), "on_front": id(b) in own} for b in outcomes]
         mine = [_comparison(c) for c in self.comparisons if c.scene == scene]
-        about = {k: found[0].record.get(k) for k in ("world", "denoiser", "count")}
+        about = {k: outcomes[0].record.get(k) for k in ("world", "denoiser", "count")}
         return {
             "scene": scene.title,
             "structure": scene.structure,
@@ -129,8 +129,8 @@ class Evaluation:
             lines.append(" " * 38 + "".join(f"{name:>10.9}" for name in short))
         for scene in self.baselines:
             rows = {c.setting: c.loss for c in known if c.scene == scene}
-            shown = [f"{_nats(rows.get(name)):>10}" for name in some]
-            lines.append(f"{scene.title:<38.38}{''.join(shown)}")
+            cells = [f"{_nats(rows.get(name)):>10}" for name in some]
+            lines.append(f"{scene.title:<38.38}{''.join(cells)}")
         return lines
 
     def _standing(self) -> list[str]:
@@ -142,14 +142,14 @@ class Evaluation:
                 if (c.scene.structure, c.scene.model) == (structure, model) and c.front is not None
             ]
             best = max(here, key=lambda c: (not c.void, _value(c)), default=None)
-            said = "no baseline is so cheap"
+            words = "no baseline is so cheap"
             if best is not None and best.front is not None:
                 p = f"p={best.p:.2g}" if best.p >= 1e-4 else "p<.0001"
-                said = f"{_interval(best.front)} at {best.calls:.3g} calls, {p}"
+                words = f"{_interval(best.front)} at {best.calls:.3g} calls, {p}"
                 if best.same is not None and best.same < best.calls - 0.05:
-                    said += f"; {best.same:.2g} do"
+                    words += f"; {best.same:.2g} do"
             where = f"{structure} · {'model' if model else 'oracle'}"
-            lines.append(f"{where:<25.24}{position:<7}{said}")
+            lines.append(f"{where:<25.24}{position:<7}{words}")
         return lines
 
 

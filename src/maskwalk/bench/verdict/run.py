@@ -50,19 +50,23 @@ def evaluate(
     """
     began = time.perf_counter()
     whole("workers", workers, 0)
-    found = candidate(policy)
+    policy_settings = candidate(policy)
     stages = scenes(suite) if isinstance(suite, str) else tuple(suite)
     name = suite if isinstance(suite, str) else "own"
-    contract = {label: broken_checks(sampler) for label, sampler in found.settings.items()}
+    contract = {
+        label: broken_checks(sampler) for label, sampler in policy_settings.settings.items()
+    }
     comparisons: tuple[Comparison, ...] = ()
     baselines: dict[Scene, list[Outcome]] = {}
     if anyway or not any(contract.values()):
         store = Store(None if out is None else Path(out))
         with one_thread(), _Bar(progress) as bar:
-            comparisons, baselines = _suite(found, stages, store, workers, bar)
+            comparisons, baselines = _suite(policy_settings, stages, store, workers, bar)
     seconds = time.perf_counter() - began
-    settings = tuple(found.settings)
-    result = Evaluation(found.name, name, settings, contract, comparisons, baselines, seconds)
+    settings = tuple(policy_settings.settings)
+    result = Evaluation(
+        policy_settings.name, name, settings, contract, comparisons, baselines, seconds
+    )
     if out is not None:
         _write(Path(out), result)
     return result
@@ -77,7 +81,7 @@ def _suite(
         cell.key: Job(cell.key, "outcome", {"cell": asdict(cell)})
         for scene in sorted(stages, key=lambda scene: not scene.model)
         for cell in cells[scene]
-        if cell.key not in store.found
+        if cell.key not in store.outcomes
     }
     bar.total = len(todo) + 2 * len(stages) * len(found.settings)
     mine: dict[tuple[Scene, str], Outcome] = {}
@@ -94,7 +98,7 @@ def _suite(
             done = Outcome.from_json(row)
             bar.step(f"baselines: {done.sampler}")
             store.add(done)
-    baselines = {scene: [store.found[cell.key] for cell in cells[scene]] for scene in stages}
+    baselines = {scene: [store.outcomes[cell.key] for cell in cells[scene]] for scene in stages}
     compared = [
         replace(compare(scene, label, own, baselines[scene]), loss=losses[scene, label])
         for (scene, label), own in mine.items()
@@ -136,9 +140,9 @@ def _write(directory: Path, result: Evaluation) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "evaluation.json").write_text(json.dumps(result.as_dict(), indent=1) + "\n")
     records: list[Record] = []
-    for scene, found in result.baselines.items():
+    for scene, outcomes in result.baselines.items():
         own = [c.outcome for c in result.comparisons if c.scene == scene]
-        for one in (*own, *found):
+        for one in (*own, *outcomes):
             record = one.record.copy()
             record["experiment"], record["title"] = "evaluate", scene.structure
             record["commit"], record["cell"] = None, len(records)

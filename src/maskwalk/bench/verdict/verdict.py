@@ -131,7 +131,7 @@ def _overall(seen: set[str]) -> str:
 def sentence(name: str, found: Sequence[Comparison]) -> str:
     """One plain sentence: where it stands, with the oracle and with the models, and by how much."""
     at = standing(found)
-    said = []
+    clauses = []
     for model, words in ((False, "with the oracle"), (True, "with the shipped models")):
         here = {structure: at[structure, m] for structure, m in at if m == model}
         parts = [
@@ -145,17 +145,17 @@ def sentence(name: str, found: Sequence[Comparison]) -> str:
             if position in here.values()
         ]
         if parts:
-            said.append(f"{words}, {', '.join(parts)}")
-    return f"{name} is, {'; '.join(said)}: {_reason(found, at)}."
+            clauses.append(f"{words}, {', '.join(parts)}")
+    return f"{name} is, {'; '.join(clauses)}: {_reason(found, at)}."
 
 
 def _reason(found: Sequence[Comparison], at: dict[Place, str]) -> str:
     """What the sentence rests on: the best there is to say of the policy."""
     overall = set(at.values())
-    told = [c for c in found if c.front is not None and c.position != "void"]
-    if not told:
+    decided = [c for c in found if c.front is not None and c.position != "void"]
+    if not decided:
         return "neither it nor any baseline as cheap is coherent 5 % of the time"
-    best = max(told, key=lambda c: (c.position == "beyond", c.front.value if c.front else -2.0))
+    best = max(decided, key=lambda c: (c.position == "beyond", c.front.value if c.front else -2.0))
     assert best.front is not None
     where = f"{best.setting}, {best.scene.title}"
     if "beyond" in overall:

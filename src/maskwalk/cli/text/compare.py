@@ -59,17 +59,17 @@ def compare(
             table.add_row(row.metric, *values, _shown(row))
         out.print(table)
         return
-    told = comparison.predictions(records)
+    predictions = comparison.predictions(records)
     drawn = list(dict.fromkeys(record["mode"] for record in records))
     cuts = comparison.truncations(records) if len(drawn) > 1 else {}
     same = comparison.agreements(records) if len(drawn) > 1 else {}
     if as_json:
-        shown = {name: [asdict(row) for row in rows] for name, rows in cuts.items()}
-        found_all = {"predictions": [asdict(p) for p in told], "truncation": shown}
+        cut_rows = {name: [asdict(row) for row in rows] for name, rows in cuts.items()}
+        found_all = {"predictions": [asdict(p) for p in predictions], "truncation": cut_rows}
         print(json.dumps(found_all | {"agreement": same}))
         return
     table = common.plain_table("draw", "does", "predict", "rank correlation", "p", "settings")
-    for p in told:
+    for p in predictions:
         chance = "< .001" if p.p < 0.001 else f"{p.p:.3f}"
         table.add_row(p.mode, p.one, p.other, f"{p.rho:+.2f}", chance, str(p.n))
     out.print(table)
@@ -80,8 +80,10 @@ def compare(
     names = [name for name in metrics if METRICS.describe(name).drawn][:COLUMNS]
     table = common.plain_table("policy", *names)
     for policy in labelled(list(cuts)):
-        held = {row.metric: row for row in cuts[policy.spec]}
-        table.add_row(policy.label, *(_brief(held[n]) if n in held else "–" for n in names))
+        by_metric = {row.metric: row for row in cuts[policy.spec]}
+        table.add_row(
+            policy.label, *(_brief(by_metric[n]) if n in by_metric else "–" for n in names)
+        )
     out.print(table)
     ranks = ", ".join(f"{name} {rho:+.3f}" for name, rho in same.items())
     out.print(f"Rank correlation of the policies under the two draws: {ranks}.")
@@ -93,5 +95,5 @@ def _brief(row: "Difference") -> str:
 
 def _shown(row: "Difference") -> str:
     half = "–" if row.half is None else f"{row.half:.3f}"
-    said = " paired" * row.paired + (f", {row.bound} ≤" if row.bound else "")
-    return f"{row.value:+.3f} ± {half}{'*' if row.clear else ' '}{said}"
+    remarks = " paired" * row.paired + (f", {row.bound} ≤" if row.bound else "")
+    return f"{row.value:+.3f} ± {half}{'*' if row.clear else ' '}{remarks}"

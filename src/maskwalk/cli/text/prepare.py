@@ -21,13 +21,13 @@ def prepare(
     """
     from maskwalk.worlds.text.corpus import prepare as make
 
-    with progress() as shown:
+    with progress() as bars_shown:
         bars: dict[str, Any] = {}
 
         def told(what: str, done: int, total: int) -> None:
             if what not in bars:
-                bars[what] = shown.add_task(f"{what:<10}", total=total)
-            shown.update(bars[what], completed=done)
+                bars[what] = bars_shown.add_task(f"{what:<10}", total=total)
+            bars_shown.update(bars[what], completed=done)
 
         corpus = make(source, to, vocab, told)
     for split, told_of in corpus.splits.items():

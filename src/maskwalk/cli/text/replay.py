@@ -53,9 +53,9 @@ def replay(
     shape = DRAWS.build(read_draw("exact", draw)[0])
     for rule in rules.values():
         check_replayable(rule, shape)
-    found = load_books(model, device=check_device(device))
-    assert found.held_out is not None  # load_books reads them
-    most, whole_length = found.held_out.shape
+    book_model = load_books(model, device=check_device(device))
+    assert book_model.held_out is not None  # load_books reads them
+    most, whole_length = book_model.held_out.shape
     if count < 1 or skip < 0 or skip + count > most:
         raise MaskwalkError(
             f"{model} has {most} held-out passages: --count is 1 to that, less what --skip says."
@@ -63,24 +63,24 @@ def replay(
     length = whole_length if length is None else length
     if not 1 <= length <= whole_length:
         raise MaskwalkError(f"--length is 1 to {whole_length}, the length of its passages.")
-    passages = found.held_out[skip : skip + count, :length]
-    sizes = token_bytes(found.tokenizer)[passages].sum(1)
+    passages = book_model.held_out[skip : skip + count, :length]
+    sizes = token_bytes(book_model.tokenizer)[passages].sum(1)
     table = common.plain_table("policy", "calls", "paths", "bits a byte")
     rows = []
-    with progress() as shown:
+    with progress() as bars:
         for spec, rule in rules.items():
-            bar = shown.add_task(spec, total=count * paths)
+            bar = bars.add_task(spec, total=count * paths)
             done = along_paths(
                 rule,
-                found,
+                book_model,
                 passages,
                 paths,
                 seed=seed,
                 batch=batch_on(device),
                 draw=shape,
-                told=partial(shown.advance, bar),
+                told=partial(bars.advance, bar),
             )
-            shown.update(bar, total=done.nats.numel())
+            bars.update(bar, total=done.nats.numel())
             every = len(done.nats)
             for k in sorted({*(2**i for i in range(every.bit_length())), every}):
                 bits = bits_per_byte(done.over(k), sizes)

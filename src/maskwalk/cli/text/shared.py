@@ -22,14 +22,14 @@ def judged(run: Path, judge: "Judge", only_read: bool = False) -> int:
 
     work = Judging(run, judge)
     total = work.total
-    with progress() as shown:
-        texts = shown.add_task(f"{judge.name}, texts", total=total)
-        work.told = lambda more: shown.advance(texts, more)
+    with progress() as bars:
+        texts = bars.add_task(f"{judge.name}, texts", total=total)
+        work.told = lambda more: bars.advance(texts, more)
         if only_read:
             for _ in work.read():
                 pass
         else:
-            settings = shown.add_task("MAUVE, settings", total=len(work.todo))
+            settings = bars.add_task("MAUVE, settings", total=len(work.todo))
             for _ in work:
-                shown.advance(settings)
+                bars.advance(settings)
     return total

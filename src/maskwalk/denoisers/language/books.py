@@ -82,12 +82,12 @@ def load_books(
     accelerated = not device.startswith("cpu")
     if not accelerated and precision not in (None, "float32"):
         raise MaskwalkError(f"On a CPU the network runs in float32, not {precision}.")
-    found = load_pretrained(source)
+    network = load_pretrained(source)
     tokenizer, held_out = read_beside(source)
-    kind = NextToken if found.config.causal else MDLM
+    kind = NextToken if network.config.causal else MDLM
     denoiser = kind(
-        found.config,
-        found.weights,
+        network.config,
+        network.weights,
         rows=(ACCELERATOR_ROWS if accelerated else ROWS) if rows is None else rows,
         device=device,
         precision=precision or ("float16" if accelerated else "float32"),
@@ -96,8 +96,8 @@ def load_books(
         denoiser,
         tokenizer,
         end_of_text=tokenizer.convert_tokens_to_ids(END),
-        longest=found.config.length,
+        longest=network.config.length,
         device=device,
-        pretrained=found,
+        pretrained=network,
         held_out=held_out,
     )

@@ -84,7 +84,7 @@ class Causal(TextDenoiser):
         ends, ids = self._ends(tokens, at), tokens.tolist()
         first = [] if self.begin is None else [self.begin]
         texts = [tuple(first + ids[row][:end]) for row, end in ends]
-        kept: dict[tuple[int, ...], Past] = {}
+        pasts: dict[tuple[int, ...], Past] = {}
         groups: dict[tuple[int, int], list[int]] = {}
         lengths = sorted({len(seen) for seen in self._seen}, reverse=True)
         for place, text in enumerate(texts):
@@ -100,21 +100,21 @@ class Causal(TextDenoiser):
                     answer.put(index[: len(logits)], logits)
                     index = index[len(logits) :]
                     del logits  # before the next slice is made
-                kept |= {texts[p]: one for p, one in zip(some, past)}
-        self._seen = kept
+                pasts |= {texts[p]: one for p, one in zip(some, past)}
+        self._seen = pasts
 
     def _ends(
         self, tokens: Int[Tensor, "batch length"], at: Bool[Tensor, "batch length"]
     ) -> list[tuple[int, int]]:
         """(row, position) of every question, each the first masked position of its row."""
         only_next(tokens, at, self.mask_id)
-        found = [(int(row), int(position)) for row, position in at.nonzero().tolist()]
-        if self.begin is None and any(position == 0 for _, position in found):
+        questions = [(int(row), int(position)) for row, position in at.nonzero().tolist()]
+        if self.begin is None and any(position == 0 for _, position in questions):
             raise MaskwalkError(
                 "This model needs a token to begin with: give a prompt, or begin=… (its "
                 "beginning-of-text token)."
             )
-        return found
+        return questions
 
     def _known(self, text: tuple[int, ...], lengths: list[int]) -> int:
         """How many tokens of the text need not be read again (never all: the last one answers)."""

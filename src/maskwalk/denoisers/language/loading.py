@@ -76,16 +76,16 @@ def load(
         denoiser = Causal(model, begin=first, cache=cache, rows=rows, forbidden=forbidden)
         return LanguageModel(denoiser, reader, (), (), stop, limit, notes, device)
     stop = None if stop in end else stop  # the text's end is where the canvas ends
-    found = token_of(mask, reader) if mask is not None else reader.mask_token_id
-    found = known.mask_id if found is None else found
-    if found is None:
+    mask_id = token_of(mask, reader) if mask is not None else reader.mask_token_id
+    mask_id = known.mask_id if mask_id is None else mask_id
+    if mask_id is None:
         raise MaskwalkError(
             f"Neither the tokenizer nor config.json of {directory} names a mask token; give its "
             "id or text: mask=… (--mask)."
         )
     masked = Masked(
         model,
-        mask_id=found,
+        mask_id=mask_id,
         shifted=known.shifted if shifted is None else shifted,
         rows=rows,
         forbidden=forbidden_tokens(reader, size, stop),
@@ -121,8 +121,8 @@ def _mdlm(
     device: str,
     precision: str,
 ) -> LanguageModel:
-    found = token_of(mask, reader) if mask is not None else reader.mask_token_id
-    denoiser = load_mdlm(directory, mask_id=found, rows=rows, device=device, precision=precision)
+    mask_id = token_of(mask, reader) if mask is not None else reader.mask_token_id
+    denoiser = load_mdlm(directory, mask_id=mask_id, rows=rows, device=device, precision=precision)
     check_vocabulary(reader, denoiser.vocab_size, directory)
     forbidden = {*forbidden_tokens(reader, denoiser.vocab_size, stop), *denoiser.forbidden}
     denoiser.forbidden = tuple(sorted(forbidden - {reader.cls_token_id, reader.sep_token_id}))

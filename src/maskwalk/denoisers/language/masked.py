@@ -122,10 +122,10 @@ def last_map(model: Model, mask_id: int = 0) -> nn.Module | None:
     tokens = torch.tensor([[0, min(mask_id, _readable(model) - 1), 1]], device=device)
     try:
         whole = model(tokens).logits
-        found = last(states_before(model, last, tokens))
+        logits = last(states_before(model, last, tokens))
     except (RuntimeError, ValueError, IndexError, AttributeError, TypeError):
         return None  # it is only a saving: the whole model is asked instead
-    same = found.shape == whole.shape and torch.allclose(found, whole, rtol=1e-3, atol=1e-4)
+    same = logits.shape == whole.shape and torch.allclose(logits, whole, rtol=1e-3, atol=1e-4)
     return last if same else None
 
 

@@ -158,8 +158,8 @@ def shape_of(
     heads = int(described.get("n_heads") or max(1, hidden // 64))
     if frequencies is not None:
         heads = hidden // (2 * len(frequencies))
-    found = {"vocab_size": rows, "hidden_dim": hidden, "n_blocks": len(blocks), "n_heads": heads}
-    for name, value in found.items():
+    sizes = {"vocab_size": rows, "hidden_dim": hidden, "n_blocks": len(blocks), "n_heads": heads}
+    for name, value in sizes.items():
         if described.get(name, value) != value:
             raise MaskwalkError(
                 f"{source}: config.json says {name} = {described[name]}, the weights have {value}. "

@@ -31,10 +31,10 @@ def token_of(given: int | str, tokenizer: Any) -> int:
         return given
     if given.isdecimal():
         return int(given)
-    found = tokenizer.convert_tokens_to_ids(given)
-    if found is None or (found == tokenizer.unk_token_id and given != tokenizer.unk_token):
+    token_id = tokenizer.convert_tokens_to_ids(given)
+    if token_id is None or (token_id == tokenizer.unk_token_id and given != tokenizer.unk_token):
         raise MaskwalkError(f"The tokenizer has no token {given!r}; give a token of it, or an id.")
-    return int(found)
+    return int(token_id)
 
 
 def around(tokenizer: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -62,10 +62,10 @@ def check_vocabulary(tokenizer: Any, size: int, source: Path) -> None:
 
 
 def longest(config: Any, tokenizer: Any) -> int | None:
-    """The most tokens a model reads, where somebody says so."""
+    """The most tokens a model reads, by its configuration or its tokenizer; None if unknown."""
     names = ("max_position_embeddings", "n_positions", "max_sequence_length", "model_length")
-    said = [getattr(config, name, None) for name in names] + [tokenizer.model_max_length]
-    limits = [int(n) for n in said if isinstance(n, int) and 0 < n < ENDLESS]
+    lengths = [getattr(config, name, None) for name in names] + [tokenizer.model_max_length]
+    limits = [int(n) for n in lengths if isinstance(n, int) and 0 < n < ENDLESS]
     return min(limits, default=None)
 
 

@@ -193,9 +193,11 @@ class Layout:
         wanted = self.named(flat)
         missing, extra = sorted(set(wanted) - set(weights)), sorted(set(weights) - set(wanted))
         if missing or extra:
-            said = [f"lacks {name}" for name in missing[:1]] + [f"has {name}" for name in extra[:1]]
+            faults = [f"lacks {name}" for name in missing[:1]] + [
+                f"has {name}" for name in extra[:1]
+            ]
             raise MaskwalkError(
-                f"These are not the weights of this network: the file {' and '.join(said)} "
+                f"These are not the weights of this network: the file {' and '.join(faults)} "
                 f"({len(missing)} missing, {len(extra)} unknown). Check the configuration."
             )
         for name, view in wanted.items():

@@ -109,12 +109,12 @@ def gaps() -> Iterator[Check]:
     )
     for W in (2, 3, 4, 8):
         predicted = first_passing_predicted(W)
-        found, stays = first_passing(W, LIMIT)
+        first, stays = first_passing(W, LIMIT)
         yield Check(
             f"first even K past that bound, W={W}",
             f"about {predicted:.3g}",
-            f"none <= {LIMIT:.0e}".replace("e+0", "e") if found is None else f"{found:,}",
-            predicted > LIMIT if found is None else stays and abs(predicted / found - 1) < 0.01,
+            f"none <= {LIMIT:.0e}".replace("e+0", "e") if first is None else f"{first:,}",
+            predicted > LIMIT if first is None else stays and abs(predicted / first - 1) < 0.01,
         )
 
 

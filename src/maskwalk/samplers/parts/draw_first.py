@@ -33,5 +33,5 @@ class DrawFirst(Sampler):
         tokens = rng.draw(log_probs, view.masked)
         probs = log_probs.gather(1, tokens[:, None])[:, 0].exp()
         drawn = view.unpack(-torch.round(probs / view.score_grid) * view.score_grid)
-        kept, state = self.keep(view, drawn, canvas.state)
-        return canvas.reveal(kept, tokens[kept[view.masked]], state)
+        keep_mask, state = self.keep(view, drawn, canvas.state)
+        return canvas.reveal(keep_mask, tokens[keep_mask[view.masked]], state)

@@ -34,7 +34,7 @@ def open_by_distance(state: State) -> Float64[Tensor, "batch length"]:
 
 
 def learn(view: View, state: State, probs: Tensor) -> State:
-    """What the tokens revealed last have said about the positions still masked."""
+    """Adds what the tokens revealed last tell about the positions still masked to the state."""
     length, device = view.masked.shape[1], view.masked.device
     new = state["masked"] & ~view.masked
     log_ratio = probs.clamp(min=1e-300).log() - state["probs"].clamp(min=1e-300).log()
@@ -48,13 +48,13 @@ def learn(view: View, state: State, probs: Tensor) -> State:
     teller = key.argmin(2)
     thick = wall.gather(2, teller[:, :, None])[:, :, 0]
     distance = (teller - place).abs()
-    told = view.masked.to(torch.float64)
-    near = told * (thick == 0)
+    masked = view.masked.to(torch.float64)
+    near = masked * (thick == 0)
     seen = state["seen"].scatter_add(1, distance, near * gain)
     times = state["times"].scatter_add(1, distance, near)
     state = {**state, "probs": probs, "seen": seen, "times": times}
     usual = open_by_distance(state).gather(1, distance)
-    past = told * (thick > 0) * (usual < FAR)
+    past = masked * (thick > 0) * (usual < FAR)
     return {
         **state,
         "passed": state["passed"].scatter_add(1, thick, past * gain),

@@ -51,13 +51,13 @@ class Corpus:
                 f"{path} holds no prepared corpus (there is no corpus.json); make one with "
                 "`maskwalk text prepare FOLDER --out DIR`."
             )
-        told = read_json(path / "corpus.json", FORMAT, "a prepared corpus", ("splits",))
+        description = read_json(path / "corpus.json", FORMAT, "a prepared corpus", ("splits",))
         for name in (TOKENIZER, *(f"{split}.npy" for split in SPLITS)):
             if not (path / name).exists():
                 raise MaskwalkError(
                     f"{path} is not a whole corpus: {name} is missing; prepare it again."
                 )
-        return cls(path, told["splits"])
+        return cls(path, description["splits"])
 
     def passages(self, split: str, length: int) -> Int[Tensor, "count length"]:
         """The split cut into passages of `length` tokens, in order; what is left over is dropped.

@@ -52,23 +52,23 @@ def mauve(
     with _quiet(), need("threadpoolctl").threadpool_limits(1):
         package = need("mauve")
         for clustering in range(CLUSTERINGS):
-            found = package.compute_mauve(
+            comparison = package.compute_mauve(
                 p_features=features,
                 q_features=reference,
                 mauve_scaling_factor=SCALE,
                 seed=seed * CLUSTERINGS + clustering,
             )
-            values.append(float(found.mauve))
+            values.append(float(comparison.mauve))
             again = [
                 _area(
-                    generator.multinomial(len(features), found.p_hist) / len(features),
-                    generator.multinomial(len(reference), found.q_hist) / len(reference),
+                    generator.multinomial(len(features), comparison.p_hist) / len(features),
+                    generator.multinomial(len(reference), comparison.q_hist) / len(reference),
                 )
                 for _ in range(RESAMPLINGS)
             ]
             variances.append(np.var(again, ddof=1))
     squared = np.var(values, ddof=1) / CLUSTERINGS + np.mean(variances)
-    extra = {"references": len(reference), "buckets": int(found.num_buckets)}
+    extra = {"references": len(reference), "buckets": int(comparison.num_buckets)}
     return Estimate(float(np.mean(values)), float(np.sqrt(squared)), len(features), extra)
 
 
@@ -87,13 +87,13 @@ def _area(p: Float[np.ndarray, " buckets"], q: Float[np.ndarray, " buckets"]) ->
 def _quiet() -> Iterator[None]:
     """Without warnings, and without what faiss writes from C when buckets hold few texts."""
     sys.stderr.flush()
-    kept, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    stderr, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, 2)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        os.dup2(stderr, 2)
+        os.close(stderr)
         os.close(nothing)

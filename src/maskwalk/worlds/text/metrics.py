@@ -79,9 +79,9 @@ def _first_ones(ordered: Int[Tensor, "texts length"]) -> Tensor:
 
 def perplexity(nats: Float[Tensor, " texts"], tokens: Int[Tensor, " texts"]) -> Estimate:
     """exp(total nats / total tokens)."""
-    found = ratio(nats, tokens)
-    value = exp(found.value)
-    return Estimate(value, value * found.se, found.n)
+    nats_per_token = ratio(nats, tokens)
+    value = exp(nats_per_token.value)
+    return Estimate(value, value * nats_per_token.se, nats_per_token.n)
 
 
 def bits_per_byte(nats: Float[Tensor, " texts"], sizes: Int[Tensor, " texts"]) -> Estimate:
@@ -119,17 +119,17 @@ def mauve(sample: Sample) -> Estimate | None:
 )
 def replay_bpb(sample: Sample) -> Estimate | None:
     """Bits of held-out text under the policy; exact if its order is fixed, else at most."""
-    found: Replay | None = sample.readings.get("replay")
-    if found is None:
+    replay: Replay | None = sample.readings.get("replay")
+    if replay is None:
         return None
-    bits = bits_per_byte(found.nats, found.bytes)
+    bits = bits_per_byte(replay.nats, replay.bytes)
     extra = {
-        "bound": found.bound,
-        "paths": found.paths,
-        "one_path": bits_per_byte(found.one_path, found.bytes).value,
+        "bound": replay.bound,
+        "paths": replay.paths,
+        "one_path": bits_per_byte(replay.one_path, replay.bytes).value,
         # The same passages for every policy: with each one's nats, policies compare in pairs.
-        "nats": [round(x, 3) for x in found.nats.tolist()],
-        "bytes": found.bytes.tolist(),
+        "nats": [round(x, 3) for x in replay.nats.tolist()],
+        "bytes": replay.bytes.tolist(),
     }
     return Estimate(bits.value, bits.se, bits.n, extra)
 
@@ -142,12 +142,12 @@ def _read(sample: Sample, reader: str, kind: str) -> Estimate | None:
         return Estimate(
             known["value"], float("nan") if known["se"] is None else known["se"], known["n"]
         )
-    found: Reading | None = sample.readings.get(reader)
-    if found is None:
+    reading: Reading | None = sample.readings.get(reader)
+    if reading is None:
         return None
     if kind == "bpb":
-        return bits_per_byte(found.nats, found.bytes)
-    return perplexity(found.nats, found.tokens)
+        return bits_per_byte(reading.nats, reading.bytes)
+    return perplexity(reading.nats, reading.tokens)
 
 
 @METRICS.register(

@@ -34,8 +34,8 @@ def coherence_by_separation(sample: Sample) -> Estimate | None:
     whole_ones, apart = sample.valid.all(1), separation[sample.prompts]
     parts = []
     for h in apart.unique().tolist():
-        found = plain_mean(whole_ones[apart == h], sample.prompts[apart == h])
-        parts.append({"at": h} | found.as_dict())
+        estimate = plain_mean(whole_ones[apart == h], sample.prompts[apart == h])
+        parts.append({"at": h} | estimate.as_dict())
     every = plain_mean(whole_ones, sample.prompts)
     return Estimate(every.value, every.se, every.n, {"by": parts})
 
@@ -165,9 +165,9 @@ def _unique_rows(rows: Tensor, vocab: int) -> tuple[Tensor, Tensor]:
 
 def _probabilities(law: WalkLaw, histories: Tensor, inverse: Tensor, nxt: Tensor) -> Tensor:
     """P(next | history) of each event, asking the law in slices so that memory stays small."""
-    found = torch.empty(len(nxt), dtype=torch.float64)
+    probs = torch.empty(len(nxt), dtype=torch.float64)
     for start in range(0, len(histories), 4096):
         part = histories[start : start + 4096, -law.order :]
         here = (inverse >= start) & (inverse < start + 4096)
-        found[here] = law.next_probs(part)[inverse[here] - start, nxt[here]]
-    return found
+        probs[here] = law.next_probs(part)[inverse[here] - start, nxt[here]]
+    return probs

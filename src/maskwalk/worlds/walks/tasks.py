@@ -63,16 +63,16 @@ def _crossing(law: WalkLaw, graph: Graph, count: int, seed: int) -> Prompts:
     assert graph.community is not None
     community = torch.from_numpy(graph.community)
     tries, batch = TRIES + TRIES_EACH * count, 1 << 16
-    kept: list[Tensor] = []
-    found = 0
+    crossings: list[Tensor] = []
+    total = 0
     for first in range(0, tries, batch):
         walks = law.sample(batch, seed, HELD_OUT + first)
-        kept.append(walks[community[walks[:, 0]] != community[walks[:, -1]]])
-        found += len(kept[-1])
-        if found >= count:
-            return _ends(law, torch.cat(kept)[:count], torch.ones(count, dtype=torch.int64))
+        crossings.append(walks[community[walks[:, 0]] != community[walks[:, -1]]])
+        total += len(crossings[-1])
+        if total >= count:
+            return _ends(law, torch.cat(crossings)[:count], torch.ones(count, dtype=torch.int64))
     raise MaskwalkError(
-        f"Only {found} of {tries:,} walks of length {law.length} end in the other community; "
+        f"Only {total} of {tries:,} walks of length {law.length} end in the other community; "
         f"{count} prompts are needed. Add bridges, lengthen the walks, or ask for fewer prompts."
     )
 

@@ -25,14 +25,14 @@ def _uniforms(seed: int, stream: int, width: int) -> Float64[np.ndarray, " width
 
 def _coins(seed: int, stream: int, nodes: int, p: float) -> Int64[np.ndarray, "pairs 2"]:
     """Ordered pairs (i, j), each in with probability p; a few rows at a time to save memory."""
-    found = [np.zeros((0, 2), dtype=np.int64)]
+    pairs = [np.zeros((0, 2), dtype=np.int64)]
     rows = max(1, 2**20 // nodes)
     for first in range(0, nodes if p > 0 else 0, rows):
         count = min(rows, nodes - first)
         coins = block_uniforms(seed, Purpose.GRAPH, first, count, nodes, stream) < p
         row, column = np.nonzero(coins)
-        found.append(np.stack([row + first, column], axis=1))
-    return np.concatenate(found)
+        pairs.append(np.stack([row + first, column], axis=1))
+    return np.concatenate(pairs)
 
 
 def _community(
@@ -100,9 +100,9 @@ def _bridges(seed: int, nodes: int, count: int) -> Int64[np.ndarray, "bridges 2"
         pairs = np.floor(u * nodes).astype(np.int64)
         _, first = np.unique(pairs[:, 0] * nodes + pairs[:, 1], return_index=True)
         if len(first) >= count:
-            kept: np.ndarray = pairs[np.sort(first)[:count]]
-            kept[:, 1] += nodes
-            return kept
+            bridges: np.ndarray = pairs[np.sort(first)[:count]]
+            bridges[:, 1] += nodes
+            return bridges
         drawn *= 2
 
 

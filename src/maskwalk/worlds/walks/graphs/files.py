@@ -27,9 +27,9 @@ def file(path: str, directed: bool = False) -> Graph:
     place = Path(path)
     try:
         if place.suffix.lower() == ".graphml":
-            found = nx.read_graphml(place)
+            graph = nx.read_graphml(place)
         else:
-            found = _edge_list(place.read_text(encoding="utf-8"), directed, path)
+            graph = _edge_list(place.read_text(encoding="utf-8"), directed, path)
     except MaskwalkError:
         raise
     except Exception as error:  # networkx raises whatever its parsers do
@@ -37,7 +37,7 @@ def file(path: str, directed: bool = False) -> Graph:
             f"Cannot read {path!r} as a graph ({type(error).__name__}: {error}). Give an edge list "
             "of two or three columns, or a GraphML file whose name ends in .graphml."
         ) from None
-    return from_networkx(found, repr(path))
+    return from_networkx(graph, repr(path))
 
 
 def _edge_list(text: str, directed: bool, path: str) -> Any:
@@ -74,15 +74,15 @@ def from_networkx(graph: Any, called: str = "the graph") -> Graph:
                 f"{weight:g}; keep one of them."
             )
     pairs = np.array(list(edges), dtype=np.int64)
-    found = assemble(
+    result = assemble(
         len(names),
         pairs,
         np.array(list(edges.values()), dtype=np.float64),
         directed=bool(graph.is_directed()),
         names=tuple(names),
     )
-    _check_ways_out(found, called)
-    return found
+    _check_ways_out(result, called)
+    return result
 
 
 def _label_key(name: str) -> tuple[int, int, str]:

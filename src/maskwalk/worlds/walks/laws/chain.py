@@ -84,8 +84,8 @@ class ChainLaw(WalkLaw):
         now = tokens.cpu().numpy()
         if history.shape[1] == 0:
             return self.initial[now].to(tokens.device)
-        found = self.lookup(history[:, -1].cpu().numpy(), now)
-        return torch.from_numpy(found).to(tokens.device)
+        probs = self.lookup(history[:, -1].cpu().numpy(), now)
+        return torch.from_numpy(probs).to(tokens.device)
 
     def lookup(
         self, sources: Int[np.ndarray, " rows"], targets: Int[np.ndarray, " rows"]

@@ -82,7 +82,7 @@ class EnumerationOracle(Oracle):
             for i in range(self.length):
                 agree &= (some[:, i, None] == self.mask_id) | (some[:, i, None] == walks[:, i])
             fewest = torch.where(agree, leaks, self.length + 1).amin(1, keepdim=True)
-            kept = torch.where(agree & (leaks == fewest), weights, 0.0)
+            row_weights = torch.where(agree & (leaks == fewest), weights, 0.0)
             for i in range(self.length):
-                result[part, i] = result[part, i].index_add(1, walks[:, i], kept)
+                result[part, i] = result[part, i].index_add(1, walks[:, i], row_weights)
         return result

@@ -42,14 +42,14 @@ class Lattice:
             entries.append(self._expand(known[past], past))
             known.append(torch.unique(entries[past][1]))
         if law.order < law.length:  # from full histories to full histories, until none is new
-            new, found = known[-1], []
+            new, full_entries = known[-1], []
             while len(new):
-                found.append(self._expand(new, law.order))
-                new = torch.unique(found[-1][1])
+                full_entries.append(self._expand(new, law.order))
+                new = torch.unique(full_entries[-1][1])
                 new = new[~torch.isin(new, known[-1])]
                 known[-1] = torch.unique(torch.cat([known[-1], new]))
-                self._check(sum(len(value) for _, _, value in found))
-            entries.append(_joined(found))
+                self._check(sum(len(value) for _, _, value in full_entries))
+            entries.append(_joined(full_entries))
         values = torch.cat([value for _, _, value in entries])
         self.smallest = float(values.min()) if len(values) else 1.0
         # (T, Tᵀ) of the step to position t = 0, 1, …, order; later ones are like the last.
@@ -68,8 +68,8 @@ class Lattice:
             row, token = probs.nonzero(as_tuple=True)
             source = states[part][row]
             # A history of `order` tokens loses its oldest; a shorter one grows.
-            kept = source % self.vocab ** (past - 1) if past == self.law.order else source
-            parts.append((source, kept * self.vocab + token, probs[row, token].to(torch.float64)))
+            suffix = source % self.vocab ** (past - 1) if past == self.law.order else source
+            parts.append((source, suffix * self.vocab + token, probs[row, token].to(torch.float64)))
             self._check(sum(len(row) for row, _, _ in parts))
         return _joined(parts)
 
