@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from maskwalk.bench.records import HELD_OUT, latest, load_records
-from maskwalk.bench.text import Setting, TextExperiment
+from maskwalk.bench.text_experiment import Setting, TextExperiment
 from maskwalk.paper.claims import markdown, verdicts
 from maskwalk.paper.compare import compare
 

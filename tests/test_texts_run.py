@@ -14,13 +14,13 @@ import pytest
 import torch
 
 import maskwalk.bench.judging as judging_module
-import maskwalk.bench.text as run_module
+import maskwalk.bench.texts as run_module
 from maskwalk.analysis.judge import Judge, load_judge
 from maskwalk.analysis.replay import replay
 from maskwalk.bench.judging import Judging
 from maskwalk.bench.records import HELD_OUT, Record, latest, load_records
 from maskwalk.bench.run import Run
-from maskwalk.bench.text import Setting, TextExperiment
+from maskwalk.bench.text_experiment import Setting, TextExperiment
 from maskwalk.decoding.decode import decode
 from maskwalk.decoding.draw import DRAWS, Draw, read_draw
 from maskwalk.decoding.generation import generate

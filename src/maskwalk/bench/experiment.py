@@ -1,7 +1,8 @@
 """Experiments: worlds × tasks × samplers × denoisers × draws, a cell for each combination.
 
 An experiment is a TOML file (see experiments/ and docs/experiments.md); one of `kind = "text"` is
-read by text.py. A world is given as `world = "walk(…)"` or by the parts of a world of walks.
+read by text_experiment.py. A world is given as `world = "walk(…)"`, or by the parts of a world of
+walks.
 """
 
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from typing import Any
 from maskwalk import resources
 from maskwalk.bench.cell import Cell
 from maskwalk.bench.run import Job
-from maskwalk.bench.text import TextExperiment
+from maskwalk.bench.text_experiment import TextExperiment
 from maskwalk.denoisers.resolve import WALK, resolve_world
 from maskwalk.errors import MaskwalkError, unknown
 from maskwalk.resources import read_toml

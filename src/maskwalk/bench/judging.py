@@ -18,7 +18,7 @@ import torch
 
 from maskwalk.analysis.judge import Judge
 from maskwalk.bench.records import Record, RecordFile, latest, load_records
-from maskwalk.bench.text import REFERENCES, SAMPLES
+from maskwalk.bench.text_experiment import REFERENCES, SAMPLES
 from maskwalk.errors import MaskwalkError
 from maskwalk.worlds.metrics import METRICS, Sample, measure
 from maskwalk.worlds.text.metrics import Reading

@@ -20,7 +20,7 @@ from maskwalk.bench.records import Record, RecordFile, load_records
 
 FUNCTIONS = {  # what a job may name
     "cell": "maskwalk.bench.cell:cell_record",
-    "text": "maskwalk.bench.text:text_record",
+    "text": "maskwalk.bench.texts:text_record",
     "losses": "maskwalk.bench.diagnosis:losses_row",
     "outcome": "maskwalk.bench.verdict.outcomes:outcome_row",
 }

@@ -106,7 +106,7 @@ def language(to: Path, quick: bool, models: Path | None, judge: str | None, devi
     from maskwalk.analysis.judge import load_judge
     from maskwalk.bench.records import latest, load_records
     from maskwalk.bench.run import Run, engine
-    from maskwalk.bench.text import TextExperiment
+    from maskwalk.bench.text_experiment import TextExperiment
     from maskwalk.cli.text.shared import judged
     from maskwalk.paper.reproduce import LANGUAGE
     from maskwalk.report import write_report

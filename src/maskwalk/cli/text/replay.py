@@ -41,7 +41,7 @@ def replay(
 
     from maskwalk.analysis.paths import along_paths
     from maskwalk.analysis.replay import check_replayable
-    from maskwalk.bench.text import batch_on
+    from maskwalk.bench.texts import batch_on
     from maskwalk.decoding.draw import DRAWS, read_draw
     from maskwalk.denoisers.language.books import load_books
     from maskwalk.samplers import SAMPLERS

@@ -86,7 +86,7 @@ def _trial(
     """A first look: the model writes with a few policies, and is scored on it."""
     from maskwalk.bench.records import load_records
     from maskwalk.bench.run import Run, engine
-    from maskwalk.bench.text import AUTOREGRESSIVE, TextExperiment
+    from maskwalk.bench.text_experiment import AUTOREGRESSIVE, TextExperiment
     from maskwalk.report.terminal import terminal_table
 
     experiment = TextExperiment(
