@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from maskwalk.bench.experiment import Experiment
 from maskwalk.bench.verdict import suite
 from maskwalk.cli.main import main
 from maskwalk.samplers import SAMPLERS
@@ -62,3 +63,17 @@ def test_the_likelihood_of_held_out_text(capsys: pytest.CaptureFixture) -> None:
     printed = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in printed] == ["bisection(order=4)", "random(block=10)"]
     assert all("inf" not in line and "nan" not in line for line in printed)
+
+
+def test_the_experiment_file_of_the_page_is_one(tmp_path: Path) -> None:
+    page = (DOCS / "experiments.md").read_text("utf-8")
+    [text] = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "mine.toml").write_text(text)
+    entries = Experiment.load(tmp_path / "mine.toml").entries
+    titles = [entry.title for entry in entries]
+    assert {title: titles.count(title) for title in titles} == {
+        "Average degree 7": 4,
+        "two_b1": 4,
+        "Short walks": 2,
+        "Books": 2,
+    }

@@ -17,6 +17,7 @@ import maskwalk.bench.judging as judging_module
 import maskwalk.bench.texts as run_module
 from maskwalk.analysis.judge import Judge, load_judge
 from maskwalk.analysis.replay import replay
+from maskwalk.bench.cell import Cell, run_cell
 from maskwalk.bench.judging import Judging
 from maskwalk.bench.records import HELD_OUT, Record, latest, load_records
 from maskwalk.bench.run import Run
@@ -688,6 +689,56 @@ def test_replay_on_the_command_line(cli: Cli, books: TinyBooks) -> None:
     assert code == 0 and out.count("± –") == 4  # one passage has no interval
 
 
+def test_sample_and_bench_know_a_model_of_text_like_any_other(cli: Cli, tmp_path: Path) -> None:
+    words = (
+        "sample",
+        "--denoiser",
+        "zoo:books_mdm",
+        "--count",
+        "3",
+        "--sampler",
+        "random(block=4)",
+    )
+    code, by_length, _ = cli(*words, "--length", "8", "--json")
+    assert code == 0
+    code, by_world, _ = cli(*words, "--world", "text(length=8)", "--json")
+    one, other = json.loads(by_length), json.loads(by_world)
+    assert one["world"] == "text(source='zoo:books_mdm', length=8)" and one["calls"] == 2
+    assert code == 0 and {**one, "seconds": 0} == {**other, "seconds": 0}
+    file = tmp_path / "both.toml"
+    file.write_text(
+        'name = "both"\nsamplers = ["random(block=4)"]\ncount = 3\nlength = 9\n'
+        'tasks = ["endpoints"]\n'
+        '[[graphs]]\ntitle = "Tree"\ngraph = "st_er(nodes=20, p=0.0)"\nwalk = "lazy(stay=0.5)"\n'
+        '[[worlds]]\ntitle = "Books"\ndenoisers = ["zoo:books_mdm"]\n'
+        "world = \"text(source='zoo:books_mdm', length=8)\"\n"
+    )
+    code, out, err = cli("bench", str(file), "--out", str(tmp_path / "both"))
+    assert code == 0, err
+    walk, text = load_records(tmp_path / "both")
+    assert "coherence" in walk["metrics"] and text["metrics"]["entropy"] is not None
+    assert text["world"] == one["world"] and text["metrics"]["calls"]["value"] == 2
+    assert "token entropy" in out and "coherence" in out
+    assert "length=9" in walk["world"]  # a length of the whole file is one of walks
+
+
+def test_batches_of_a_large_world_do_not_change_its_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    cell = Cell.checked(
+        denoiser="zoo:books_mdm", length=8, task="unconditional", sampler="random(block=4)", count=5
+    )
+    whole = run_cell(cell)[1].tokens
+    sizes = []
+    monkeypatch.setattr(
+        "maskwalk.bench.cell.decode",
+        lambda sampler, denoiser, start, **more: (
+            sizes.append(len(start)) or decode(sampler, denoiser, start, **more)
+        ),
+    )
+    monkeypatch.setattr("maskwalk.bench.cell.MARGINALS", 128)  # two texts of 8 tokens at once
+    assert run_cell(cell)[1].tokens.equal(whole)
+    assert sizes == [2, 2, 1]
+
+
 def test_mistakes_on_the_command_line(cli: Cli, judge: Judge, tmp_path: Path) -> None:
     data, out_ = str(tmp_path / "data"), str(tmp_path / "out")
     paper = ("reproduce", "paper", "--device", "cpu", "--quick", "--out", out_)
@@ -706,7 +757,16 @@ def test_mistakes_on_the_command_line(cli: Cli, judge: Judge, tmp_path: Path) ->
             ("generate", "--denoiser", "zoo:books_ar", "--length", "4", "--sampler", "random"),
             "only knows the next token",
         ),
-        (("sample", "--denoiser", "zoo:books_mdm"), "zoo:books_mdm is a model of text"),
+        (("sample", "--denoiser", "zoo:books_mdm", "--graph-seed", "1"), "has no graph_seed"),
+        (
+            ("sample", "--denoiser", "zoo:books_mdm", "--world", "walk()"),
+            "was trained in the world",
+        ),
+        (("sample", "--denoiser", "zoo:books_mdm", "--length", "999"), "from 1 to 256, not 999"),
+        (("sample", "--denoiser", "zoo:books_ar", "--length", "4"), "only knows the next token"),
+        (("sample", "--world", "text(length=4)"), "This world has no oracle"),
+        (("sample", "--denoiser", "hf:somebody/something"), "passages are not here"),
+        (("diagnose", "--denoiser", "zoo:books_mdm", "--length", "4"), "no loss to split"),
         (("text", "replay", data), "is no model of text"),
         (("text", "replay", "--count", "1000", "--skip", "25"), "has 1024 held-out passages"),
         (("text", "replay", "--length", "257"), "--length is 1 to 256"),

@@ -33,6 +33,7 @@ from maskwalk.worlds.tasks import TASKS, Prompts
 from maskwalk.worlds.world import build_world
 
 BATCH, ACCELERATOR_BATCH = 1024, 16_384  # sequences decoded at once; results do not depend on it
+MARGINALS = 2**17  # numbers per sequence of a full batch; a larger world has smaller batches
 
 
 @dataclass(frozen=True)
@@ -135,6 +136,7 @@ def run_cell(
     start = torch.where(start == world.vocab_size, denoiser.mask_id, start)
     sampler = SAMPLERS.build(cell.sampler) if sampler is None else sampler
     batch = BATCH if start.device.type == "cpu" else ACCELERATOR_BATCH
+    batch = max(1, min(batch, batch * MARGINALS // (world.length * world.vocab_size)))
     began = time.perf_counter()
     parts = [
         decode(

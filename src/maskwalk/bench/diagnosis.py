@@ -64,8 +64,14 @@ def jobs(
 ) -> list[Job]:
     """A job for every sampler, and for the best plans with so many calls.
 
-    Refuses samplers that cannot be replayed before anything runs.
+    Refuses a world that knows no truth, and samplers that cannot be replayed, before anything runs.
     """
+    world = build_world(cell.world)
+    if world.log_prob(world.sample(1, cell.seed)) is None and truth_of(world) is None:
+        raise MaskwalkError(
+            f"Nobody knows how likely a sequence of {cell.world} is: there is no loss to split. "
+            "For text, `maskwalk text replay` says what a policy makes of held-out passages."
+        )
     draw = DRAWS.build(cell.draw)
     for spec in samplers:
         check_replayable(SAMPLERS.build(spec), draw)

@@ -125,7 +125,10 @@ def _entries(text: dict[str, Any], path: str) -> Iterator[Entry]:
         raise MaskwalkError(f"In {path} each graph must be a table, [[graphs]] or [[worlds]].")
     for row in rows:
         _known(row, PER_WORLD, f"setting of a world in {path}:")
-        every = DEFAULTS | {k: v for k, v in text.items() if k in SHARED} | row
+        shared = {k: v for k, v in text.items() if k in SHARED}
+        if "world" in row:
+            shared.pop("length", None)  # of walks; a world by its spec says its own
+        every = DEFAULTS | shared | row
         model = f"zoo:{every['zoo']}" if "zoo" in every else None
         place = {key: every[key] for key in ("world", *WALK) if key in every}
         if model is not None or "world" in every:

@@ -26,7 +26,9 @@ Graph = Annotated[
     str | None, typer.Option(help="Of a world of walks: the graph \\[st_er(nodes=500, p=0.01)].")
 ]
 Walk = Annotated[str | None, typer.Option(help="… the law of walks on it \\[lazy(stay=0.125)].")]
-Length = Annotated[int | None, typer.Option(help="… tokens in a walk [24].")]
+Length = Annotated[
+    int | None, typer.Option(help="… tokens in a walk [24], or of a model of text [256].")
+]
 GraphSeed = Annotated[int | None, typer.Option(help="… seed of the graph [0].")]
 Denoiser = Annotated[
     str, typer.Option(help="oracle, zoo:NAME (brings its world), or a trained directory.")

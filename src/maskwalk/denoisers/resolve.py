@@ -1,8 +1,8 @@
 """How the name of a denoiser becomes one, and which world it knows.
 
 oracle              exact conditionals of the world
-zoo:st_er_deg7      a shipped model; it brings its world
-runs/mine           a directory that `maskwalk train` wrote; likewise
+zoo:st_er_deg7      a shipped model; it brings its world (zoo:books_mdm: text)
+runs/mine           a directory that `maskwalk train` or `maskwalk text train` wrote; likewise
 name(key=value)     anything registered from outside with @DENOISERS.register
 """
 
@@ -15,7 +15,7 @@ from maskwalk.denoiser import Denoiser
 from maskwalk.denoisers.files import load_description, load_pretrained
 from maskwalk.errors import MaskwalkError, unknown
 from maskwalk.resources import zoo_manifest
-from maskwalk.specs import Registry, parse
+from maskwalk.specs import Registry, Spec, parse
 from maskwalk.worlds.walks.world import walk_parts, walk_world
 from maskwalk.worlds.world import WORLDS, World
 
@@ -57,10 +57,12 @@ def of_text(name: str) -> bool:
 
 def world_of(name: str) -> str | None:
     """The canonical spec of the world a trained model knows; None if it is not trained."""
-    if not is_trained(name) or of_text(name):
+    if not is_trained(name):
         _check_name(name)
         return None
     about = trained_on(name)
+    if of_text(name):
+        return _text_world(name)
     if "world" in about:
         return WORLDS.canonical(about["world"])
     return walk_world(**{key: about.get(key) for key in WALK})
@@ -80,18 +82,29 @@ def resolve_world(denoiser: str, given: dict[str, Any]) -> str:
         )
     if known is None:
         return walk_world(**parts) if world is None else WORLDS.canonical(world)
+    if of_text(denoiser):  # as many tokens of its passages as one likes
+        length = parts.pop("length", None)
+        if world is not None and parse(WORLDS.canonical(world)).name == "text":
+            length = parse(WORLDS.canonical(world)).kwargs.get("length")
+        known = _text_world(denoiser, length)
     if world is not None and WORLDS.canonical(world) != known:
         raise MaskwalkError(
             f"{denoiser} was trained in the world {known}, not in {WORLDS.canonical(world)}; leave "
             "world out, or choose another denoiser."
         )
-    own = walk_parts(known) or {}
-    wanted = walk_parts(walk_world(**{**own, **parts})) if parts else own
+    if not parts:
+        return known
+    own = walk_parts(known)
+    if own is None:
+        raise MaskwalkError(
+            f"{denoiser} was trained in the world {known}, which has no {' and no '.join(parts)}."
+        )
+    wanted = walk_parts(walk_world(**{**own, **parts})) or {}
     for key in parts:
-        if wanted is None or key not in own or wanted[key] != own[key]:
+        if wanted[key] != own[key]:
             raise MaskwalkError(
-                f"{denoiser} was trained with {key} {own.get(key)}, not {parts[key]}; leave "
-                f"{key} out, or choose another denoiser."
+                f"{denoiser} was trained with {key} {own[key]}, not {parts[key]}; leave {key} out, "
+                "or choose another denoiser."
             )
     return known
 
@@ -101,7 +114,12 @@ def build_denoiser(name: str, world: World, device: str = "cpu") -> Denoiser:
     if not is_trained(name):
         _check_name(name)
         return DENOISERS.build(name, world=world, device=device)
-    denoiser = load_pretrained(name).denoiser(device=device)
+    if of_text(name):
+        from maskwalk.denoisers.language.books import load_books  # needs the extra `language`
+
+        denoiser: Denoiser = load_books(name, device=device).denoiser
+    else:
+        denoiser = load_pretrained(name).denoiser(device=device)
     if denoiser.vocab_size != world.vocab_size:
         raise MaskwalkError(
             f"{name} knows {denoiser.vocab_size} tokens; the world has {world.vocab_size}."
@@ -109,11 +127,15 @@ def build_denoiser(name: str, world: World, device: str = "cpu") -> Denoiser:
     return denoiser
 
 
+def _text_world(source: str, length: int | None = None) -> str:
+    return WORLDS.canonical(str(Spec("text", (), {"source": source, "length": length})))
+
+
 def _check_name(name: str) -> None:
-    """A sentence for the likeliest mistakes: a model of text, a directory that is not there."""
-    if name.startswith("hf:") or of_text(name):
+    """A sentence for the likeliest mistakes: somebody's model, a directory that is not there."""
+    if name.startswith("hf:"):
         raise MaskwalkError(
-            f"{name} is a model of text, and walks on a graph are not text; use "
+            f"{name} is a model of text whose passages are not here; use "
             f"`maskwalk generate --denoiser {name} --prompt …` (docs/your_model.md)."
         )
     try:
