@@ -77,3 +77,11 @@ def test_the_experiment_file_of_the_page_is_one(tmp_path: Path) -> None:
         "Short walks": 2,
         "Books": 2,
     }
+
+
+@pytest.mark.parametrize("page", ["docs/diagnosis.md", "README.md"])
+def test_the_python_of_a_page_runs(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(DOCS.parent)
+    text = (DOCS.parent / page).read_text("utf-8")
+    for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        exec(compile(block, page, "exec"), {})

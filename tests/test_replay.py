@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from maskwalk.analysis.contract import FALSE_ALARM, goodness_of_fit
 from maskwalk.analysis.law import bridge_law, sampler_law
 from maskwalk.analysis.likelihood import Likelihood, estimate
-from maskwalk.analysis.losses import PAPER, best_plans, diagnose, exact_walks, for_json
+from maskwalk.analysis.losses import PAPER, best_plans, diagnose, exact_sequences, for_json
 from maskwalk.analysis.replay import Replayed, Watched, bridges, replay, truth_of
 from maskwalk.bench.cell import Cell
 from maskwalk.cli.diagnose import diagnose as command
@@ -212,7 +212,7 @@ def test_replayed_and_sampled_coherence_agree(which: int, spec: str, task: str) 
     law, n = LARGER, 3000
     denoiser = denoisers(law)[which]
     prompts = TASKS.build(task, world=law, count=n, seed=1)
-    walks, given = exact_walks(law, prompts)
+    walks, given = exact_sequences(law, prompts)
     found = replay(
         SAMPLERS.build(spec), denoiser, walks, streams=Streams(2, n), given=given, world=law
     )
@@ -240,7 +240,7 @@ def test_replayed_and_sampled_coherence_agree_for_a_trained_model(
     cell = Cell.checked(denoiser=f"zoo:{model}", task="unconditional", sampler=spec)
     law = build_world(cell.world)
     network, sampler = build_denoiser(cell.denoiser, law, "cpu"), SAMPLERS.build(spec)
-    walks, _ = exact_walks(
+    walks, _ = exact_sequences(
         law, TASKS.build("unconditional", world=law, count=n, seed=0)
     )  # held out
     found = replay(sampler, network, walks, streams=Streams(2, n), world=law)
@@ -347,7 +347,7 @@ def test_without_an_oracle_the_joint_gives_kl_and_without_a_law_the_likelihood()
     assert truth_of(law) is None
     flat = Flat(500, 500)
     prompts = TASKS.build("unconditional", world=law, count=60, seed=0)
-    walks, given = exact_walks(law, prompts)
+    walks, given = exact_sequences(law, prompts)
     row = diagnose(law, flat, SAMPLERS.build("bisection()"), walks, given)
     assert row["nll"] == pytest.approx(8 * log(500)) and row["lost"] == 0
     assert row["kl"] == pytest.approx(8 * log(500) + float(law.log_prob(walks).mean()))
@@ -355,7 +355,7 @@ def test_without_an_oracle_the_joint_gives_kl_and_without_a_law_the_likelihood()
     assert 0 < row["coherence"] < 1e-3
     # Between given tokens ν(x | given) is not known either: the likelihood remains.
     prompts = TASKS.build("endpoints", world=law, count=8, seed=0)
-    walks, given = exact_walks(law, prompts)
+    walks, given = exact_sequences(law, prompts)
     row = diagnose(law, flat, SAMPLERS.build("bisection()"), walks, given)
     assert row["kl"] is None and row["nll"] == pytest.approx(6 * log(500))
     assert diagnose(None, flat, SAMPLERS.build("random()"), walks)["coherence"] is None
@@ -366,7 +366,7 @@ def test_without_an_oracle_the_joint_gives_kl_and_without_a_law_the_likelihood()
 def test_the_ledger_adds_up_and_flags_what_few_walks_carry() -> None:
     law = small_law("st_er(nodes=60, p=0.05)", "lazy(stay=0.125)", 16)
     noisy = Noisy(oracle_for(law), 0.02)
-    walks, given = exact_walks(law, TASKS.build("unconditional", world=law, count=64, seed=0))
+    walks, given = exact_sequences(law, TASKS.build("unconditional", world=law, count=64, seed=0))
     plans = best_plans(law, walks, given)
     rows = {
         spec: diagnose(law, noisy, SAMPLERS.build(spec), walks, given, plans=plans, orders=2)

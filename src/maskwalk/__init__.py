@@ -37,7 +37,7 @@ PUBLIC = {
     "decoding.stopping": ("StopAt",),
     "analysis.law": ("sampler_law", "total_variation"),
     "analysis.replay": ("Replayed", "replay"),
-    "analysis.losses": ("best_plans", "diagnose", "exact_walks"),
+    "analysis.losses": ("best_plans", "diagnose", "exact_sequences"),
     "analysis.plans": ("information_curve", "optimal_sizes"),
     "analysis.contract": ("broken_checks",),
     "bench.records": ("Record", "read_records"),
@@ -53,7 +53,7 @@ if TYPE_CHECKING:  # the same for type checkers, which do not run __getattr__ (t
     from maskwalk.analysis.law import total_variation as total_variation
     from maskwalk.analysis.losses import best_plans as best_plans
     from maskwalk.analysis.losses import diagnose as diagnose
-    from maskwalk.analysis.losses import exact_walks as exact_walks
+    from maskwalk.analysis.losses import exact_sequences as exact_sequences
     from maskwalk.analysis.plans import information_curve as information_curve
     from maskwalk.analysis.plans import optimal_sizes as optimal_sizes
     from maskwalk.analysis.replay import Replayed as Replayed

@@ -1,13 +1,13 @@
-"""What replayed walks say of a sampler: KL, coherence, and how far the numbers can be trusted.
+"""What replayed sequences say of a sampler: KL, coherence, and how far the numbers can be trusted.
 
 With x_1 … x_n ~ ν replayed K times each, S_jk = log ν(x_j) − log q_ωk(x_j):
 
     kl          mean over j of −log (1/K) Σ_k e^{−S_jk}: exact if the policy consumed no randomness,
                 else an upper bound on KL(ν ‖ sampler), tighter the larger K is
     coherence   mean of e^{−S}: the sampler's probability of the law's support, whatever ω
-    ess         (Σ w)² / Σ w² of w_j = (1/K) Σ_k e^{−S_jk}; below 50 a few walks carry the mean and
-                the coherence is unreliable (too low, most likely)
-    lost        share of walks the sampler cannot produce at all; then KL is infinite
+    ess         (Σ w)² / Σ w² of w_j = (1/K) Σ_k e^{−S_jk}; below 50 a few sequences carry the
+                mean and the coherence is unreliable (too low, most likely)
+    lost        share of sequences the sampler cannot produce at all; then KL is infinite
 
 Where the split is known, the mean of S is replaced by that of its conditional means (dependence +
 denoiser): the same expectation, less noise, and the table adds up: kl = dependence + denoiser −
@@ -27,12 +27,12 @@ from maskwalk.analysis.replay import Replayed
 from maskwalk.errors import MaskwalkError
 from maskwalk.stats import weighted_mean
 
-ENOUGH = 50  # effective walks that make a coherence from replay reliable
+ENOUGH = 50  # effective sequences that make a coherence from replay reliable
 
 
 @dataclass(frozen=True)
 class Likelihood:
-    """Estimates from `n` walks; None where the law or its oracle is not known."""
+    """Estimates from `n` sequences; None where the law or its oracle is not known."""
 
     n: int
     orders: int
@@ -53,17 +53,17 @@ class Likelihood:
 
     @property
     def reliable(self) -> bool | None:
-        """Whether enough walks carry the coherence."""
+        """Whether enough sequences carry the coherence."""
         return None if self.ess is None else self.ess >= ENOUGH
 
 
 def estimate(
     replays: Sequence[Replayed], weights: Float64[Tensor, " batch"] | None = None
 ) -> Likelihood:
-    """Estimates from the same walks replayed under one or more orders.
+    """Estimates from the same sequences replayed under one or more orders.
 
-    `weights` (that sum to 1) turn the means into exact sums: all walks of a small law, each with
-    its probability.
+    `weights` (that sum to 1) turn the means into exact sums: all sequences of a small law, each
+    with its probability.
     """
     if not replays:
         raise MaskwalkError("There is nothing to estimate from: no replay was given.")

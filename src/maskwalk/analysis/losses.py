@@ -1,7 +1,7 @@
 """Losses: what each sampler loses against the law, in nats, where, and why.
 
-For one (law, denoiser, prompts, sampler) exact walks are replayed (see replay.py) and the loss is
-split by round into dependence (positions drawn together that are not independent: the sampler's
+For one (law, denoiser, prompts, sampler) exact sequences are replayed (see replay.py) and the loss
+is split by round into dependence (positions drawn together that are not independent: the sampler's
 fault) and denoiser error. `regret` is the dependence above that of the best plan of sets with as
 many rounds (see optimum/sets.py), where that can be computed; a sampler that takes 4.3 calls on
 average is compared with a mixture of the best plans of 4 and 5.
@@ -43,7 +43,7 @@ from maskwalk.worlds.walks.laws import ChainLaw
 from maskwalk.worlds.walks.oracles import Oracle
 from maskwalk.worlds.world import Listed, World
 
-BATCH = 512  # walks replayed at once; results do not depend on it
+BATCH = 512  # sequences replayed at once; results do not depend on it
 
 # The 24 rows of the paper's coherence tables, in their order.
 PAPER = (
@@ -59,20 +59,20 @@ Plans = Callable[[int], Plan]  # the best plan for a number of calls
 Row = dict[str, Any]
 
 
-def exact_walks(
+def exact_sequences(
     world: World, prompts: Prompts, seed: int = 0, oracle: Denoiser | None = None
 ) -> tuple[Int[Tensor, "n length"], Bool[Tensor, "n length"]]:
     """Sequences to replay, distributed as the law given the prompts, and which tokens are given.
 
-    Between given tokens they are drawn afresh with the oracle (constructed prompts come with walks
-    of another law). A law without an oracle has prompts from its own held-out walks.
+    Between given tokens they are drawn afresh with the oracle (constructed prompts come with those
+    of another law). A law without an oracle has prompts from its own held-out sequences.
     """
     given = prompts.tokens != world.vocab_size
     oracle = truth_of(world) if oracle is None else oracle
     if prompts.conditional and (prompts.answers is None or oracle is not None):
         return bridges(world, prompts.tokens, seed, oracle), given
     if prompts.answers is None:
-        raise MaskwalkError("These prompts come without walks, so there is nothing to replay.")
+        raise MaskwalkError("These prompts come without answers, so there is nothing to replay.")
     return prompts.answers, given
 
 
@@ -80,7 +80,7 @@ def diagnose(
     world: World | None,
     denoiser: Denoiser,
     sampler: Sampler,
-    walks: Int[Tensor, "n length"],
+    sequences: Int[Tensor, "n length"],
     given: Bool[Tensor, "n length"] | None = None,
     *,
     seed: int = 0,
@@ -95,15 +95,15 @@ def diagnose(
     `example` tells the first walk: in which round each position, and what it cost.
     """
     began = time.perf_counter()
-    given = torch.zeros_like(walks, dtype=torch.bool) if given is None else given
+    given = torch.zeros_like(sequences, dtype=torch.bool) if given is None else given
     replays = []
     for order in range(whole("orders", orders, 1)):
-        ids = torch.arange(len(walks), device=walks.device)
+        ids = torch.arange(len(sequences), device=sequences.device)
         parts = [
             replay(
                 sampler,
                 denoiser,
-                walks[some],
+                sequences[some],
                 streams=Streams(seed + order, some),
                 draw=draw,
                 ties=ties,
@@ -121,7 +121,7 @@ def diagnose(
     row["rounds"] = _rounds(_join(replays))
     losses = [_cost(part) for part in row["rounds"]]
     row["worst_round"] = losses.index(max(losses)) if replays[0].split else None
-    row["example"] = _example(replays[0], walks)
+    row["example"] = _example(replays[0], sequences)
     row["best"] = row["regret"] = None
     if plans is not None and likelihood.dependence is not None:
         row["best"] = least(plans, row["calls"])
@@ -147,10 +147,10 @@ def _join(parts: list[Replayed]) -> Replayed:
 
 
 def _rounds(replayed: Replayed) -> list[Row]:
-    """What each round reveals and loses: means over all walks, so that they add up.
+    """What each round reveals and loses: means over all sequences, so that they add up.
 
-    `positions` is the set revealed most often in that round, with its share of the walks and the
-    mean loss of those.
+    `positions` is the set revealed most often in that round, with its share of the sequences and
+    the mean loss of those.
     """
     parts = {name: replayed.split.get(name) for name in ("dependence", "denoiser")}
     sums = {k: None if v is None else replayed.per_round(v) for k, v in parts.items()}
@@ -175,11 +175,11 @@ def _rounds(replayed: Replayed) -> list[Row]:
     return rows
 
 
-def _example(replayed: Replayed, walks: Int[Tensor, "n length"]) -> Row:
+def _example(replayed: Replayed, sequences: Int[Tensor, "n length"]) -> Row:
     """The first walk, position by position; the parts are null where there is no split."""
     costs = {name: replayed.split.get(name) for name in ("dependence", "denoiser")}
     return {
-        "tokens": walks[0].tolist(),
+        "tokens": sequences[0].tolist(),
         "rounds": replayed.round[0].tolist(),
         **{name: None if cost is None else cost[0].tolist() for name, cost in costs.items()},
     }
@@ -187,22 +187,22 @@ def _example(replayed: Replayed, walks: Int[Tensor, "n length"]) -> Row:
 
 def best_plans(
     world: World,
-    walks: Int[Tensor, "n length"],
+    sequences: Int[Tensor, "n length"],
     given: Bool[Tensor, "n length"],
     oracle: Denoiser | None = None,
 ) -> Plans | None:
     """The plan of sets that loses least, for any number of calls; None where it is not computed.
 
-    First-order laws: exactly, or (between given tokens) from the entropies along these walks. Other
-    laws: by searching all plans of walks of at most eight tokens.
+    First-order laws: exactly, or (between given tokens) from the entropies along these sequences.
+    Other laws: by searching all plans of sequences of at most eight tokens.
     """
     pattern = given[0].nonzero()[:, 0].tolist()
-    free = walks.shape[1] - len(pattern)
+    free = sequences.shape[1] - len(pattern)
     if not bool((given == given[0]).all()) or free == 0:
         return None
     oracle = truth_of(world) if oracle is None else oracle
     if isinstance(world, ChainLaw) and isinstance(oracle, Oracle):
-        triples = walked_triples(oracle, walks, pattern) if pattern else triple_entropies(world)
+        triples = walked_triples(oracle, sequences, pattern) if pattern else triple_entropies(world)
         return cache(lambda calls: best_chain_sets(triples, min(calls, free), pattern))
     if not pattern and free <= SEARCHED and isinstance(world, Listed):
         try:
@@ -222,7 +222,7 @@ def least(plans: Plans, calls: float) -> float:
 
 def optimal(
     denoiser: Denoiser,
-    walks: Int[Tensor, "n length"],
+    sequences: Int[Tensor, "n length"],
     given: Bool[Tensor, "n length"],
     calls: Sequence[int],
     plans: Plans | None = None,
@@ -230,12 +230,12 @@ def optimal(
 ) -> Iterator[tuple[str, Sampler]]:
     """The best of both kinds for each number of calls, as specs: block sizes for a random order
     (from the denoiser's information curve), and a plan of sets where `plans` are known."""
-    curve = information_curve(denoiser, walks, given, seed)
+    curve = information_curve(denoiser, sequences, given, seed)
     for n in calls:
         sizes = optimal_sizes(curve, n)
         yield f"optimal_random(sizes={sizes})", OptimalRandom(sizes=sizes)
         if plans is not None:
-            turns = plans(n).turns(walks.shape[1])
+            turns = plans(n).turns(sequences.shape[1])
             yield f"planned(turns={turns})", Planned(turns=turns)
 
 

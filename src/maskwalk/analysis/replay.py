@@ -44,7 +44,7 @@ TERMS = ("dependence", "denoiser", "dependence_path", "denoiser_path")
 
 @dataclass(frozen=True, eq=False)
 class Replayed:
-    """Walks replayed through a policy; position by position, 0 nats where given."""
+    """Sequences replayed through a policy; position by position, 0 nats where given."""
 
     round: Int[Tensor, "batch length"]  # in which round each position is revealed; -1: given
     log_prob: Float64[Tensor, "batch length"]  # log p_i(x_i | x_U) as drawn from
@@ -90,7 +90,7 @@ class Watched(Streams):
 class Forced(Draw):
     """A draw whose outcome is decided: the walk's own token. Notes what it costs."""
 
-    walks: Int[Tensor, "batch length"]
+    sequences: Int[Tensor, "batch length"]
     ids: Int[Tensor, " batch"]
     canvas: Int[Tensor, "batch length"]  # what is revealed, as the oracle sees it
     round: Int[Tensor, "batch length"]
@@ -109,7 +109,7 @@ class Forced(Draw):
         rows: Int[Tensor, " n"],
         positions: Int[Tensor, " n"],
     ) -> Int[Tensor, " n"]:
-        """The walks' tokens at these places."""
+        """The sequences' tokens at these places."""
         if round in self.drawn:
             raise MaskwalkError(
                 "This policy draws tokens before it has chosen where to reveal: it looks at its "
@@ -120,15 +120,15 @@ class Forced(Draw):
         order = self.ids.argsort()
         batch = order[torch.searchsorted(self.ids[order], streams.ids)]
         where = (batch[rows], positions)
-        tokens = self.walks[where]
+        tokens = self.sequences[where]
         shaped = self.shape(log_probs)
         self.round[where] = round
         self.log_prob[where] = shaped.gather(1, tokens[:, None])[:, 0].to(torch.float64)
         if self.oracle is not None:
-            at = torch.zeros_like(self.walks[batch], dtype=torch.bool)
+            at = torch.zeros_like(self.sequences[batch], dtype=torch.bool)
             at[rows, positions] = True
             truth = log_probs if self.own else self.oracle(self.canvas[batch], at)
-            chain = self._chain(self.oracle, truth, self.canvas[batch], at, self.walks[batch])
+            chain = self._chain(self.oracle, truth, self.canvas[batch], at, self.sequences[batch])
             shaped = shaped[:, : truth.shape[1]].to(torch.float64)
             self._note(where, tokens, shaped, truth, chain)
             self.canvas[where] = tokens
@@ -136,7 +136,7 @@ class Forced(Draw):
 
     @staticmethod
     def _chain(
-        oracle: Denoiser, truth: Tensor, canvas: Tensor, at: Tensor, walks: Tensor
+        oracle: Denoiser, truth: Tensor, canvas: Tensor, at: Tensor, sequences: Tensor
     ) -> Tensor:
         """ν(x_i | x_U and the block's positions left of i), for every place of the block."""
         row, position = at.nonzero(as_tuple=True)
@@ -146,7 +146,7 @@ class Forced(Draw):
             return truth
         place = torch.arange(at.shape[1], device=at.device)
         before = at[row] & (place < position[:, None])
-        canvases = torch.where(before, walks[row], canvas[row])
+        canvases = torch.where(before, sequences[row], canvas[row])
         chain = truth.clone()
         chain[later] = oracle(canvases, place == position[:, None])
         return chain
@@ -181,7 +181,7 @@ def divergence(
 def replay(
     sampler: Sampler,
     denoiser: Denoiser,
-    walks: Int[Tensor, "batch length"],
+    sequences: Int[Tensor, "batch length"],
     *,
     streams: Streams,
     draw: Draw | None = None,
@@ -189,23 +189,23 @@ def replay(
     given: Bool[Tensor, "batch length"] | None = None,
     world: World | None = None,
 ) -> Replayed:
-    """Forces `walks` through `sampler`; `given` positions are revealed from the start.
+    """Forces `sequences` through `sampler`; `given` positions are revealed from the start.
 
     With a `world` the result knows log ν(x | given), and the split where it has an oracle. The same
     streams as in `decode` give the same choices.
     """
     draw = draw or Draw()
     check_replayable(sampler, draw)
-    _check_walks(walks, denoiser, streams)
-    given = torch.zeros_like(walks, dtype=torch.bool) if given is None else given
+    _check_sequences(sequences, denoiser, streams)
+    given = torch.zeros_like(sequences, dtype=torch.bool) if given is None else given
     oracle = None if world is None else truth_of(world, denoiser)
-    blank = torch.zeros(walks.shape, dtype=torch.float64, device=walks.device)
+    blank = torch.zeros(sequences.shape, dtype=torch.float64, device=sequences.device)
     forced = Forced(
         **{f.name: getattr(draw, f.name) for f in fields(draw)},
-        walks=walks,
+        sequences=sequences,
         ids=streams.ids,
-        canvas=torch.where(given, walks, oracle.mask_id if oracle is not None else 0),
-        round=torch.full_like(walks, -1),
+        canvas=torch.where(given, sequences, oracle.mask_id if oracle is not None else 0),
+        round=torch.full_like(sequences, -1),
         log_prob=blank.clone(),
         log_chain=blank.clone(),
         split={name: blank.clone() for name in TERMS} if oracle is not None else {},
@@ -213,9 +213,9 @@ def replay(
         own=oracle is denoiser and draw == Draw(),
     )
     watched = Watched(streams)
-    start = torch.where(given, walks, denoiser.mask_id)
+    start = torch.where(given, sequences, denoiser.mask_id)
     decoded = decode(sampler, denoiser, start, streams=watched, draw=forced, ties=ties)
-    log_law = None if world is None else _log_law(world, walks, given, forced)
+    log_law = None if world is None else _log_law(world, sequences, given, forced)
     return Replayed(
         round=forced.round,
         log_prob=forced.log_prob,
@@ -249,30 +249,33 @@ def check_replayable(sampler: Sampler, draw: Draw | None = None) -> None:
         )
 
 
-def _check_walks(walks: Tensor, denoiser: Denoiser, streams: Streams) -> None:
-    if walks.numel() and not (int(walks.min()) >= 0 and int(walks.max()) < denoiser.vocab_size):
+def _check_sequences(sequences: Tensor, denoiser: Denoiser, streams: Streams) -> None:
+    if sequences.numel() and not (
+        int(sequences.min()) >= 0 and int(sequences.max()) < denoiser.vocab_size
+    ):
         raise MaskwalkError(
-            f"The walks to replay hold tokens from {int(walks.min())} to {int(walks.max())}; they "
-            f"must be complete, with tokens 0..{denoiser.vocab_size - 1}."
+            f"The sequences to replay hold tokens from {int(sequences.min())} to "
+            f"{int(sequences.max())}; they must be complete, with tokens "
+            f"0..{denoiser.vocab_size - 1}."
         )
     if len(streams.ids.unique()) != len(streams.ids):
         raise MaskwalkError("Replay needs a different stream id for every walk.")
 
 
-def _log_law(world: World, walks: Tensor, given: Tensor, forced: Forced) -> Tensor | None:
+def _log_law(world: World, sequences: Tensor, given: Tensor, forced: Forced) -> Tensor | None:
     """log ν(x | given): the law's own if nothing is given, else the oracle's chain of conditionals.
 
     Without an oracle the probability of what is given is not known, and neither is this.
     """
-    known = world.log_prob(walks.cpu())
+    known = world.log_prob(sequences.cpu())
     if known is None:
         return None
-    joint = known.to(walks.device)
+    joint = known.to(sequences.device)
     if bool((joint == -torch.inf).any()):
         worst = int((joint == -torch.inf).nonzero()[0, 0])
         raise MaskwalkError(
             f"Walk {worst} has probability zero under the law, so it says nothing about "
-            "KL(law ‖ sampler); replay walks drawn from the law."
+            "KL(law ‖ sampler); replay sequences drawn from the law."
         )
     if not bool(given.any()):
         return joint
@@ -312,8 +315,8 @@ def bridges(
     oracle = truth_of(world) if oracle is None else oracle
     if oracle is None:
         raise MaskwalkError(
-            "Drawing exact walks between given tokens needs an oracle, and this law has none at "
-            "this size: take fewer nodes, or a task whose prompts come from held-out walks."
+            "Drawing exact sequences between given tokens needs an oracle, and this law has none "
+            "at this size: take fewer nodes, or a task whose prompts come from held-out sequences."
         )
     order = getattr(world, "order", None)
     sampler: Sampler = LeftToRight() if order is None else Bisection(order=order)

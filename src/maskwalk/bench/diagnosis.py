@@ -16,7 +16,7 @@ from maskwalk.analysis.losses import (
     Plans,
     best_plans,
     diagnose,
-    exact_walks,
+    exact_sequences,
     for_json,
     optimal,
 )
@@ -43,7 +43,7 @@ class Stage:
 
     world: World
     denoiser: Denoiser
-    walks: torch.Tensor
+    sequences: torch.Tensor
     given: torch.Tensor
     plans: Plans | None
 
@@ -55,8 +55,8 @@ def stage(cell: Cell, device: str) -> Stage:
     denoiser = build_denoiser(cell.denoiser, world, device)
     oracle = truth_of(world, denoiser)
     prompts = TASKS.build(cell.task, world=world, count=cell.count, seed=cell.seed)
-    walks, given = (x.to(device) for x in exact_walks(world, prompts, cell.seed, oracle))
-    return Stage(world, denoiser, walks, given, best_plans(world, walks, given, oracle))
+    sequences, given = (x.to(device) for x in exact_sequences(world, prompts, cell.seed, oracle))
+    return Stage(world, denoiser, sequences, given, best_plans(world, sequences, given, oracle))
 
 
 def jobs(
@@ -78,7 +78,7 @@ def jobs(
     specs = list(samplers)
     if calls:
         at = stage(replace(cell, sampler=""), device)
-        best = optimal(at.denoiser, at.walks, at.given, calls, at.plans, cell.seed)
+        best = optimal(at.denoiser, at.sequences, at.given, calls, at.plans, cell.seed)
         specs += [spec for spec, _ in best]
     return [
         Job(
@@ -99,7 +99,7 @@ def losses_row(cell: dict[str, Any], orders: int, device: str) -> Row:
         at.world,
         at.denoiser,
         SAMPLERS.build(known.sampler),
-        at.walks,
+        at.sequences,
         at.given,
         seed=known.seed,
         draw=DRAWS.build(known.draw),

@@ -10,8 +10,8 @@ because the block's marginals have h(a) each while its joint entropy is Σ_j h(j
 blocks s_1, s_2, … from a_1 = 0, a_{k+1} = a_k + s_k therefore loses Σ_k s_k h(a_k) − Σ_m h(m): the
 error of a left Riemann sum, least by dynamic programming over where the rounds end.
 
-For a learned denoiser h is the cross-entropy −log p_i(x_i | x_U) of true walks: the same sum then
-holds for the whole loss, denoiser error included.
+For a learned denoiser h is the cross-entropy −log p_i(x_i | x_U) of true sequences: the same sum
+then holds for the whole loss, denoiser error included.
 """
 
 from collections.abc import Iterable, Sequence
@@ -39,7 +39,7 @@ class Curve:
 
     nats: Float64[np.ndarray, " n"]
     se: Float64[np.ndarray, " n"]
-    kind: str  # "exact", "oracle" (entropies, sampled walks) or "denoiser" (cross-entropies)
+    kind: str  # "exact", "oracle" (entropies, sampled sequences) or "denoiser" (cross-entropies)
 
 
 def exact_curve(joint: Entropies, length: int, given: Iterable[int] = ()) -> Curve:
@@ -55,32 +55,33 @@ def exact_curve(joint: Entropies, length: int, given: Iterable[int] = ()) -> Cur
 
 def information_curve(
     denoiser: Denoiser,
-    walks: Int[Tensor, "batch length"],
+    sequences: Int[Tensor, "batch length"],
     given: Bool[Tensor, "batch length"] | None = None,
     seed: int = 0,
     batch: int = 128,
 ) -> Curve:
-    """h(m) from walks of the law, one random order each: entropies of an oracle's marginals, or the
-    cross-entropies of any other denoiser."""
-    given = torch.zeros_like(walks, dtype=torch.bool) if given is None else given
+    """h(m) from sequences of the law, one random order each: entropies of an oracle's marginals, or
+    the cross-entropies of any other denoiser."""
+    given = torch.zeros_like(sequences, dtype=torch.bool) if given is None else given
     sizes = (~given).sum(1).unique()
     if len(sizes) != 1 or int(sizes) == 0:
         raise MaskwalkError(
-            "An information curve needs walks with equally many positions to fill, at least one."
+            "An information curve needs sequences that all have as many positions to fill, "
+            "at least one."
         )
     free = int(sizes)
-    ids = torch.arange(len(walks), device=walks.device)
-    keys = Streams(seed, ids).uniform(Purpose.METRIC, 0, walks.shape[1])
-    rank = keys.masked_fill(given, -1.0).argsort(1).argsort(1) - (walks.shape[1] - free)
-    curve = torch.empty((len(walks), free), dtype=torch.float64)
+    ids = torch.arange(len(sequences), device=sequences.device)
+    keys = Streams(seed, ids).uniform(Purpose.METRIC, 0, sequences.shape[1])
+    rank = keys.masked_fill(given, -1.0).argsort(1).argsort(1) - (sequences.shape[1] - free)
+    curve = torch.empty((len(sequences), free), dtype=torch.float64)
     for part in ids.split(batch):
         for m in range(free):
-            canvas = torch.where(rank[part] < m, walks[part], denoiser.mask_id)
+            canvas = torch.where(rank[part] < m, sequences[part], denoiser.mask_id)
             log_probs = denoiser(canvas)
             if isinstance(denoiser, Oracle):
                 nats = entropy(log_probs)
             else:
-                hidden = walks[part][rank[part] >= m]
+                hidden = sequences[part][rank[part] >= m]
                 nats = -log_probs.gather(1, hidden[:, None])[:, 0].to(torch.float64)
             curve[part.cpu(), m] = nats.view(len(part), free - m).mean(1).cpu()
     kind = "oracle" if isinstance(denoiser, Oracle) else "denoiser"

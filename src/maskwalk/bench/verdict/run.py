@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from maskwalk.analysis.contract.trial import broken_checks
-from maskwalk.analysis.losses import diagnose, exact_walks
+from maskwalk.analysis.losses import diagnose, exact_sequences
 from maskwalk.analysis.replay import check_replayable
 from maskwalk.bench.cell import Cell
 from maskwalk.bench.records import Record
@@ -123,7 +123,7 @@ def _loss(scene: Scene, cell: Cell, sampler: Sampler) -> dict[str, Any] | None:
         check_replayable(sampler)
         world = build_world(cell.world)
         prompts = TASKS.build(cell.task, world=world, count=scene.replayed, seed=cell.seed)
-        walks, given = exact_walks(world, prompts, cell.seed)
+        walks, given = exact_sequences(world, prompts, cell.seed)
         denoiser = _denoiser(cell.denoiser, cell.world)
         return diagnose(world, denoiser, sampler, walks, given, seed=cell.seed)
     except MaskwalkError:
