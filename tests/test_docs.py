@@ -7,10 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import typer
 
 from maskwalk.bench.experiment import Experiment
 from maskwalk.bench.verdict import suite
-from maskwalk.cli.main import main
+from maskwalk.cli.main import app, main
 from maskwalk.samplers import SAMPLERS
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -85,3 +86,16 @@ def test_the_python_of_a_page_runs(page: str, monkeypatch: pytest.MonkeyPatch) -
     text = (DOCS.parent / page).read_text("utf-8")
     for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
         exec(compile(block, page, "exec"), {})
+
+
+@pytest.mark.parametrize(
+    "page", ["README.md", *(f"docs/{path.name}" for path in DOCS.glob("*.md"))]
+)
+def test_the_commands_of_a_page_are_read(page: str) -> None:
+    text = (DOCS.parent / page).read_text("utf-8")
+    for line in re.findall(r"^    maskwalk (.*)$", text, re.MULTILINE):
+        words, command = shlex.split(line, comments=True), typer.main.get_command(app)
+        while hasattr(command, "commands"):
+            command = command.commands[words.pop(0)]
+        if not {"--help", "…"} & set(words):
+            command.make_context(page, words)  # raises where the parser would refuse
