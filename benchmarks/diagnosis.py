@@ -92,7 +92,7 @@ def memory(walks: int = 768) -> None:
     law = build_world(cell.world)
     network = build_denoiser(cell.denoiser, law, "cpu")
     sampler, said = SAMPLERS.build(cell.sampler), []
-    held = TASKS.build(cell.task, world=law, count=walks, seed=0).answers
+    held = TASKS.build(cell.task, world=law, prompts=walks, seed=0).answers
     for name, some in (("held-out", held), ("training", law.sample(walks, TRAIN_SEED))):
         found = estimate([replay(sampler, network, some, streams=Streams(2, walks), world=law)])
         said.append(f"{name} walks {found.coherence:.3f} ± {NORMAL * found.coherence_se:.3f}")

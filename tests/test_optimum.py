@@ -217,18 +217,18 @@ def test_triples_along_walks_are_those_of_the_law() -> None:
 
 
 def test_best_plans_per_task() -> None:
-    walks, ends = exact_sequences(LONG, TASKS.build("endpoints", world=LONG, count=50, seed=0))
+    walks, ends = exact_sequences(LONG, TASKS.build("endpoints", world=LONG, prompts=50, seed=0))
     plans = best_plans(LONG, walks, ends)
     assert plans is not None and least(plans, 4) < 1e-9 and least(plans, 100) < 1e-9
     three, four = plans(3).nats, plans(4).nats
     assert three > 0.01 and least(plans, 3.5) == pytest.approx((three + four) / 2)
     law = STANDS["order-2"]
-    walks, none = exact_sequences(law, TASKS.build("unconditional", world=law, count=5, seed=0))
+    walks, none = exact_sequences(law, TASKS.build("unconditional", world=law, prompts=5, seed=0))
     small = best_plans(law, walks, none)
     assert small is not None and small(2) == best_sets(listed_entropies(law), 5, 2)
     longer = small_law("st_er(nodes=4, p=0.3)", "markov(order=2, seed=3)", 10)
     walks, none = exact_sequences(
-        longer, TASKS.build("unconditional", world=longer, count=5, seed=0)
+        longer, TASKS.build("unconditional", world=longer, prompts=5, seed=0)
     )
     assert best_plans(longer, walks, none) is None
     with pytest.raises(MaskwalkError, match="at most 8"):

@@ -211,7 +211,7 @@ def test_a_watch_hears_every_question_whoever_answers_it(monkeypatch: pytest.Mon
 def test_replayed_and_sampled_coherence_agree(which: int, spec: str, task: str) -> None:
     law, n = LARGER, 3000
     denoiser = denoisers(law)[which]
-    prompts = TASKS.build(task, world=law, count=n, seed=1)
+    prompts = TASKS.build(task, world=law, prompts=n, seed=1)
     walks, given = exact_sequences(law, prompts)
     found = replay(
         SAMPLERS.build(spec), denoiser, walks, streams=Streams(2, n), given=given, world=law
@@ -241,7 +241,7 @@ def test_replayed_and_sampled_coherence_agree_for_a_trained_model(
     law = build_world(cell.world)
     network, sampler = build_denoiser(cell.denoiser, law, "cpu"), SAMPLERS.build(spec)
     walks, _ = exact_sequences(
-        law, TASKS.build("unconditional", world=law, count=n, seed=0)
+        law, TASKS.build("unconditional", world=law, prompts=n, seed=0)
     )  # held out
     found = replay(sampler, network, walks, streams=Streams(2, n), world=law)
     got = estimate([found])
@@ -346,7 +346,7 @@ def test_without_an_oracle_the_joint_gives_kl_and_without_a_law_the_likelihood()
     law = small_law("st_er(nodes=500, p=0.01)", "distant()", 8)
     assert truth_of(law) is None
     flat = Flat(500, 500)
-    prompts = TASKS.build("unconditional", world=law, count=60, seed=0)
+    prompts = TASKS.build("unconditional", world=law, prompts=60, seed=0)
     walks, given = exact_sequences(law, prompts)
     row = diagnose(law, flat, SAMPLERS.build("bisection()"), walks, given)
     assert row["nll"] == pytest.approx(8 * log(500)) and row["lost"] == 0
@@ -354,7 +354,7 @@ def test_without_an_oracle_the_joint_gives_kl_and_without_a_law_the_likelihood()
     assert row["dependence"] is None and row["worst_round"] is None and row["regret"] is None
     assert 0 < row["coherence"] < 1e-3
     # Between given tokens ν(x | given) is not known either: the likelihood remains.
-    prompts = TASKS.build("endpoints", world=law, count=8, seed=0)
+    prompts = TASKS.build("endpoints", world=law, prompts=8, seed=0)
     walks, given = exact_sequences(law, prompts)
     row = diagnose(law, flat, SAMPLERS.build("bisection()"), walks, given)
     assert row["kl"] is None and row["nll"] == pytest.approx(6 * log(500))
@@ -366,7 +366,7 @@ def test_without_an_oracle_the_joint_gives_kl_and_without_a_law_the_likelihood()
 def test_the_ledger_adds_up_and_flags_what_few_walks_carry() -> None:
     law = small_law("st_er(nodes=60, p=0.05)", "lazy(stay=0.125)", 16)
     noisy = Noisy(oracle_for(law), 0.02)
-    walks, given = exact_sequences(law, TASKS.build("unconditional", world=law, count=64, seed=0))
+    walks, given = exact_sequences(law, TASKS.build("unconditional", world=law, prompts=64, seed=0))
     plans = best_plans(law, walks, given)
     rows = {
         spec: diagnose(law, noisy, SAMPLERS.build(spec), walks, given, plans=plans, orders=2)

@@ -34,7 +34,7 @@ COMMAND = ["diagnose", "--graph", "st_er(nodes=12, p=0.1)", "--length", "8", "--
 def lost(task: str = "unconditional()", names: list[str] = NAMES) -> list[dict[str, Any]]:
     """Rows of a small law with an imperfect denoiser, as the command writes them."""
     law = small_law("st_er(nodes=12, p=0.1)", "lazy(stay=0.2)", 8)
-    walks, given = exact_sequences(law, TASKS.build(task, world=law, count=16, seed=0))
+    walks, given = exact_sequences(law, TASKS.build(task, world=law, prompts=16, seed=0))
     rows = []
     for spec in names:
         row = diagnose(law, Noisy(oracle_for(law), 0.02), SAMPLERS.build(spec), walks, given)

@@ -135,7 +135,7 @@ def test_installed_packages_register_through_an_entry_point(
     """A distribution on the path, as pip would leave it."""
     (tmp_path / "walks_plus.py").write_text(
         "from maskwalk import TASKS\n@TASKS.register('middle')\n"
-        "def middle(world, count, seed): 'The middle token revealed.'\n"
+        "def middle(world, prompts, seed): 'The middle token revealed.'\n"
     )
     info = tmp_path / "walks_plus-1.0.dist-info"
     info.mkdir()

@@ -18,7 +18,7 @@ def law_of(graph: str, walk: str = "lazy(stay=0.125)", length: int = 12, seed: i
 
 
 def prompts(task: str, law: WalkLaw, count: int = 50, seed: int = 0) -> Prompts:
-    return TASKS.build(task, world=law, count=count, seed=seed)
+    return TASKS.build(task, world=law, prompts=count, seed=seed)
 
 
 TREE = law_of("st_er(nodes=20, p=0)")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from maskwalk import WORLDS, World, broken_world
+from maskwalk import TASKS, WORLDS, World, broken_denoiser, broken_world
 from maskwalk.denoisers.resolve import resolve_world
 from maskwalk.errors import MaskwalkError
 from maskwalk.worlds.walks.world import walk_parts, walk_world
@@ -23,16 +23,70 @@ SMALL = {
     ],
     "text": ["text(source='zoo:books_mdm', length=8)"],
     "coins": ["coins(length=6)"],
+    "latin": ["latin(n=3)", "latin(n=4)"],
+    "sudoku": ["sudoku(box=2)", "sudoku(box=3)"],
+    "addition": [
+        "addition(digits=2, base=3)",
+        "addition(digits=2, base=2, order='reversed')",
+        "addition(digits=1, base=4, order='interleaved')",
+    ],
+    "regular": [
+        "regular(length=6)",
+        "regular(pattern='(ab|c)*', alphabet='abc', length=5, weights=[0.5, 1, 2])",
+        "regular(alphabet='ab', dfa=[[1, 0], [-1, 0]], accepting=[0, 1], length=6)",
+    ],
+    "dyck": ["dyck(kinds=2, depth=2, length=6)", "dyck(kinds=1, depth=4, length=10)"],
+    "hmm": ["hmm(states=4, tokens=5, length=5)", "hmm(states=3, tokens=3, length=1, seed=1)"],
+    "pcfg": [
+        "pcfg(nonterminals=3, words=4, branches=2, lexicon=2, length=6)",
+        'pcfg(grammar=\'S -> S S [0.3] | "a" [0.5] | "b" [0.2]\', length=1)',
+    ],
+    "hierarchy": [
+        "hierarchy(depth=2, symbols=3)",
+        "hierarchy(depth=2, symbols=3, nodes='shown')",
+        "hierarchy(depth=1, branching=3, symbols=4, synonyms=3, seed=2)",
+    ],
+    "potts": [
+        "potts(height=2, width=4, beta=0.6)",
+        "potts(height=2, width=3, states=3, beta=-0.8, order='columns')",
+    ],
 }
+EXACT = [name for name in SMALL if name not in ("walk", "text", "coins")]
+ALL_SMALL = [spec for specs in SMALL.values() for spec in specs]
 
 
-@pytest.mark.parametrize("spec", [spec for specs in SMALL.values() for spec in specs])
-def test_what_every_world_keeps(spec: str) -> None:
+def build(spec: str) -> World:
     if spec.startswith("text"):
         pytest.importorskip("transformers")
-    world = WORLDS.build(spec)
+    return WORLDS.build(spec)
+
+
+@pytest.mark.parametrize("spec", ALL_SMALL)
+def test_what_every_world_keeps(spec: str) -> None:
+    world = build(spec)
     assert isinstance(world, World)
     assert broken_world(world) == {}
+
+
+@pytest.mark.parametrize("spec", ALL_SMALL)
+def test_what_every_oracle_keeps(spec: str) -> None:
+    """Above all: the same bits in any batch."""
+    world = build(spec)
+    oracle = world.oracle()
+    if oracle is None:
+        return
+    tokens = world.sample(9, 0)
+    hidden = torch.arange(tokens.numel()).view_as(tokens) % 5 % 2 == 0
+    hidden[0] = True
+    assert broken_denoiser(oracle, torch.where(hidden, oracle.mask_id, tokens)) == {}
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_an_oracle_of_the_usual_size_gives_the_same_bits_in_any_batch(name: str) -> None:
+    """More canvases than some oracles take at once."""
+    world = WORLDS.build(f"{name}()")
+    canvas = TASKS.build("given(share=0.5)", world=world, prompts=40, seed=0).tokens
+    assert broken_denoiser(world.oracle(), canvas) == {}
 
 
 def test_every_registered_world_is_checked() -> None:

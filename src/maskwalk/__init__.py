@@ -18,6 +18,7 @@ PUBLIC = {
     "worlds.tasks": ("TASKS", "Prompts"),
     "worlds.metrics": ("METRICS", "Metric", "Sample"),
     "worlds.checks": ("broken_world",),
+    "worlds.exact.partition": ("Partition",),
     "worlds.walks.graphs": ("GRAPHS", "Graph"),
     "worlds.walks.laws": ("WALKS", "WalkLaw"),
     "worlds.walks.oracles": ("oracle_for",),
@@ -93,6 +94,7 @@ if TYPE_CHECKING:  # the same for type checkers, which do not run __getattr__ (t
     from maskwalk.streams import Purpose as Purpose
     from maskwalk.streams import Streams as Streams
     from maskwalk.worlds.checks import broken_world as broken_world
+    from maskwalk.worlds.exact.partition import Partition as Partition
     from maskwalk.worlds.metrics import METRICS as METRICS
     from maskwalk.worlds.metrics import Metric as Metric
     from maskwalk.worlds.metrics import Sample as Sample

@@ -128,7 +128,7 @@ class Registry(Generic[T]):
 
     def parameters(self, name: str) -> list[inspect.Parameter]:
         """The parameters a spec may set, in order."""
-        signature = inspect.signature(self[name])
+        signature = _signature(self[name])
         return [p for p in signature.parameters.values() if p.name not in self.context]
 
     def summary(self, name: str) -> str:
@@ -169,6 +169,9 @@ class Registry(Generic[T]):
 
     def _canonical(self, spec: Spec) -> Spec:
         values, parts = self._bind(spec), self._parts[spec.name]
+        for name, default in self._later(spec.name):
+            if values[name] == default:
+                del values[name]
         for key, value in values.items():
             if key in parts:
                 part = parse(value) if isinstance(value, str) else value
@@ -177,6 +180,14 @@ class Registry(Generic[T]):
                 values[key] = self._canonical(value)
         return Spec(spec.name, (), values)
 
+    def _later(self, name: str) -> list[tuple[str, Any]]:
+        """Parameters (with their defaults) that a maker names in `added_later`.
+
+        At its default such a one is left out of a canonical spec, so that old records keep theirs.
+        """
+        names = getattr(self[name], "added_later", ())
+        return [(p.name, p.default) for p in self.parameters(name) if p.name in names]
+
     def build(self, spec: str | Spec, **context: Any) -> T:
         """The object a spec names; nested specs are built by the same table first."""
         spec = parse(spec) if isinstance(spec, str) else spec
@@ -184,8 +195,14 @@ class Registry(Generic[T]):
         for key, value in values.items():
             if isinstance(value, Spec):
                 values[key] = str(value) if key in parts else self.build(value, **context)
-        wanted = inspect.signature(self[spec.name]).parameters
+        wanted = _signature(self[spec.name]).parameters
         return self[spec.name](**{k: v for k, v in context.items() if k in wanted}, **values)
+
+
+@cache
+def _signature(maker: Callable[..., Any]) -> inspect.Signature:
+    """What a maker takes (kept: an experiment asks a hundred thousand times)."""
+    return inspect.signature(maker)
 
 
 def _identity(maker: Callable[..., Any]) -> tuple[str, str]:

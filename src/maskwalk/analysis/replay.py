@@ -249,6 +249,15 @@ def check_replayable(sampler: Sampler, draw: Draw | None = None) -> None:
         )
 
 
+def replayable(sampler: Sampler, draw: Draw | None = None) -> bool:
+    """Whether a sampler has a likelihood by replay."""
+    try:
+        check_replayable(sampler, draw)
+    except MaskwalkError:
+        return False
+    return True
+
+
 def _check_sequences(sequences: Tensor, denoiser: Denoiser, streams: Streams) -> None:
     if sequences.numel() and not (
         int(sequences.min()) >= 0 and int(sequences.max()) < denoiser.vocab_size
@@ -324,4 +333,13 @@ def bridges(
     return decode(sampler, oracle, prompts, streams=streams).tokens
 
 
-__all__ = ["Forced", "Replayed", "bridges", "check_replayable", "divergence", "replay", "truth_of"]
+__all__ = [
+    "Forced",
+    "Replayed",
+    "bridges",
+    "check_replayable",
+    "divergence",
+    "replay",
+    "replayable",
+    "truth_of",
+]

@@ -14,6 +14,9 @@ from typing import Any
 import torch
 
 from maskwalk import __version__
+from maskwalk.analysis.losses import diagnose, exact_sequences
+from maskwalk.analysis.replay import replayable
+from maskwalk.bench.pictures import draw_pictures
 from maskwalk.bench.records import SCHEMA, Record, TraceRecord
 from maskwalk.decoding.decode import Decoded, decode
 from maskwalk.decoding.draw import DRAWS, mode_name, read_draw
@@ -24,15 +27,17 @@ from maskwalk.denoisers.resolve import (
     build_denoiser,
     denoiser_notes,
     fingerprint,
+    impossible_evidence,
     resolve_world,
 )
 from maskwalk.errors import whole
 from maskwalk.streams import Streams
-from maskwalk.worlds.metrics import METRICS, Sample, measure
+from maskwalk.worlds.metrics import METRICS, REPLAY, Sample, measure
 from maskwalk.worlds.tasks import TASKS, Prompts
 from maskwalk.worlds.world import build_world
 
 BATCH, ACCELERATOR_BATCH = 1024, 16_384  # sequences decoded at once; results do not depend on it
+REPLAYED = 128  # exact sequences forced through the sampler at most
 MARGINALS = 2**17  # numbers per sequence of a full batch; a larger world has smaller batches
 
 
@@ -78,7 +83,9 @@ class Cell:
             raise TypeError(f"unexpected arguments: {', '.join(sorted(unexpected))}")
         world = resolve_world(denoiser, place)
         drawn, broken = read_draw(preset, draw, ties)
-        SAMPLERS.build(sampler)
+        rule = SAMPLERS.build(sampler)
+        if "along='world'" in repr(rule):  # whether it can be is for the world to say
+            rule.in_world(build_world(world))
         for name in metrics or ():
             METRICS.canonical(name)
         return cls(
@@ -119,7 +126,7 @@ def _denoiser(name: str, device: str, world: str) -> Denoiser:
 
 @lru_cache(maxsize=4)
 def _prompts(task: str, count: int, seed: int, world: str) -> Prompts:
-    return TASKS.build(task, world=build_world(world), count=count, seed=seed)
+    return TASKS.build(task, world=build_world(world), prompts=count, seed=seed)
 
 
 def run_cell(
@@ -134,9 +141,10 @@ def run_cell(
     draw = DRAWS.build(cell.draw)
     start = prompts.tokens.repeat_interleave(cell.per_prompt, 0).to(device)
     start = torch.where(start == world.vocab_size, denoiser.mask_id, start)
-    sampler = SAMPLERS.build(cell.sampler) if sampler is None else sampler
+    sampler = (SAMPLERS.build(cell.sampler) if sampler is None else sampler).in_world(world)
     batch = BATCH if start.device.type == "cpu" else ACCELERATOR_BATCH
     batch = max(1, min(batch, batch * MARGINALS // (world.length * world.vocab_size)))
+    asked_before = impossible_evidence(denoiser)
     began = time.perf_counter()
     parts = [
         decode(
@@ -160,6 +168,7 @@ def run_cell(
         masked=(start == denoiser.mask_id).sum(1).cpu(),
         task=prompts,
         seed=cell.seed,
+        readings=_readings(cell, denoiser, sampler, device),
     )
     record: Record = {
         "schema": SCHEMA,
@@ -180,10 +189,44 @@ def run_cell(
         "trace": _story(decoded, sample) if trace else None,
         "notes": list(denoiser_notes(denoiser)),
     }
+    impossible = impossible_evidence(denoiser)
+    if impossible is not None and asked_before is not None:
+        record["impossible"] = impossible - asked_before
     described = METRICS.described(cell.metrics)
     if described:
         record["described"] = described
     return record, decoded
+
+
+@lru_cache(maxsize=4)
+def _exact_sequences(
+    world: str, task: str, count: int, seed: int, device: str
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Sequences to replay, and which of their tokens are given."""
+    law = build_world(world)
+    sequences, given = exact_sequences(law, _prompts(task, count, seed, world), seed)
+    return sequences.to(device), given.to(device)
+
+
+def _readings(cell: Cell, denoiser: Denoiser, sampler: Sampler, device: str) -> dict[str, Any]:
+    """What exact sequences forced through the sampler lose, where a metric asks for it."""
+    draw, world = DRAWS.build(cell.draw), build_world(cell.world)
+    names = {METRICS.name_of(key) for key in cell.metrics}
+    if not names & set(METRICS.reading(REPLAY)) or not replayable(sampler, draw):
+        return {}
+    place = (cell.world, cell.task, min(cell.count, REPLAYED), cell.seed, device)
+    sequences, given = _exact_sequences(*place)
+    row = diagnose(
+        world,
+        denoiser,
+        sampler,
+        sequences,
+        given,
+        seed=cell.seed,
+        draw=draw,
+        ties=cell.ties,
+    )
+    return {REPLAY: row}
 
 
 def cell_record(cell: dict[str, Any], traces: bool, device: str) -> Record:
@@ -209,9 +252,13 @@ def _story(decoded: Decoded, sample: Sample) -> TraceRecord | None:
         events["position"][first].tolist(), events["entropy"][first].tolist()
     ):
         entropy[position] = round(nats, 4) if nats == nats else None
-    return {
+    story: TraceRecord = {
         "tokens": decoded.tokens[0].tolist(),
         "rounds": decoded.trace.reveal_rounds()[0].tolist(),
         "entropy": entropy,
         "valid": None if sample.valid is None else sample.valid[0].tolist(),
     }
+    drawn = draw_pictures(sample.world, decoded.trace)
+    if drawn:
+        story["pictures"], story["picture_rounds"] = drawn
+    return story

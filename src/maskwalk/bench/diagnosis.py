@@ -54,7 +54,7 @@ def stage(cell: Cell, device: str) -> Stage:
     world = build_world(cell.world)
     denoiser = build_denoiser(cell.denoiser, world, device)
     oracle = truth_of(world, denoiser)
-    prompts = TASKS.build(cell.task, world=world, count=cell.count, seed=cell.seed)
+    prompts = TASKS.build(cell.task, world=world, prompts=cell.count, seed=cell.seed)
     sequences, given = (x.to(device) for x in exact_sequences(world, prompts, cell.seed, oracle))
     return Stage(world, denoiser, sequences, given, best_plans(world, sequences, given, oracle))
 
@@ -74,7 +74,7 @@ def jobs(
         )
     draw = DRAWS.build(cell.draw)
     for spec in samplers:
-        check_replayable(SAMPLERS.build(spec), draw)
+        check_replayable(SAMPLERS.build(spec).in_world(world), draw)
     specs = list(samplers)
     if calls:
         at = stage(replace(cell, sampler=""), device)
@@ -98,7 +98,7 @@ def losses_row(cell: dict[str, Any], orders: int, device: str) -> Row:
     row = diagnose(
         at.world,
         at.denoiser,
-        SAMPLERS.build(known.sampler),
+        SAMPLERS.build(known.sampler).in_world(at.world),
         at.sequences,
         at.given,
         seed=known.seed,

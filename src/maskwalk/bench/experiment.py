@@ -15,6 +15,7 @@ from maskwalk import resources
 from maskwalk.bench.cell import Cell
 from maskwalk.bench.run import Job
 from maskwalk.bench.text_experiment import TextExperiment
+from maskwalk.decoding.policy import SAMPLERS
 from maskwalk.denoisers.resolve import WALK, resolve_world
 from maskwalk.errors import MaskwalkError, unknown
 from maskwalk.resources import read_toml
@@ -71,7 +72,11 @@ class Experiment:
         return cls(str(text.get("name", Path(path).stem)), entries, text.get("traces", True))
 
     def reduced(self, count: int, per_prompt: int) -> "Experiment":
-        """A quick run: at most so many prompts and samples of each, without the `quick = false`."""
+        """A quick run: at most so many prompts and samples of each.
+
+        Worlds that say `quick = false` are left out, and so are samplers that are not among the
+        `quick_samplers`, where a file names some.
+        """
 
         def less(cell: Cell) -> Cell:
             fewer = min(cell.count, count), min(cell.per_prompt, per_prompt)
@@ -108,6 +113,7 @@ SHARED = (
     "metrics",
     "tasks",
     "samplers",
+    "quick_samplers",
     "denoisers",
     "presets",
     "modes",
@@ -144,6 +150,11 @@ def _entries(text: dict[str, Any], path: str) -> Iterator[Entry]:
         if "metrics" in every:
             fixed["metrics"] = tuple(every["metrics"])
         samplers = [one for text in every["samplers"] for one in expand(text)]
+        quickly = {
+            SAMPLERS.canonical(one)
+            for text in _list(every, "quick_samplers", path)
+            for one in expand(text)
+        }
         for task, (denoiser, drawn), sampler in product(every["tasks"], _modes(every), samplers):
             own = task if isinstance(task, dict) else {"task": task}
             _known(own, ("task", "count", "per_prompt"), f"setting of a task in {path}:")
@@ -157,7 +168,8 @@ def _entries(text: dict[str, Any], path: str) -> Iterator[Entry]:
             cell = Cell.checked(**{**fixed, **own, **choice})
             title = str(every.get("title", every.get("zoo", _name(cell.world))))
             axis = _axis(every.get("axis"), cell.sampler, path)
-            yield Entry(cell, title, axis, every.get("column"), every.get("quick", True))
+            quick = every.get("quick", True) and (not quickly or cell.sampler in quickly)
+            yield Entry(cell, title, axis, every.get("column"), quick)
 
 
 def _name(world: str) -> str:

@@ -13,7 +13,7 @@ import os
 import zlib
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, TypedDict, cast
+from typing import Any, BinaryIO, NotRequired, TypedDict, cast
 
 import pyarrow as pa
 
@@ -32,6 +32,8 @@ class TraceRecord(TypedDict):
     rounds: list[int]  # in which it was revealed; -1: given
     entropy: list[float | None]  # nats of the marginal it was drawn from
     valid: list[bool] | None  # None: nobody can check
+    pictures: NotRequired[list[str]]  # as the world draws it (pictures.py)
+    picture_rounds: NotRequired[list[int]]  # after which they stand; -1: what is given
 
 
 class Record(TypedDict, total=False):
@@ -59,6 +61,7 @@ class Record(TypedDict, total=False):
     seconds: float
     trace: TraceRecord | None
     notes: list[str]
+    impossible: int  # times the oracle was shown tokens that no sequence agrees with
     axis: dict[str, Any]  # where it stands on the x axis of a line figure
     column: str  # of the paper's tables
     published: dict[str, float]  # what the paper prints for it

@@ -16,7 +16,8 @@ def evaluate(
         str, typer.Argument(help="FILE.py:Class, or a registered spec such as 'entropy(block=2)'.")
     ],
     suite: Annotated[
-        str, typer.Option(help="quick (two minutes) or full (about twenty).")
+        str,
+        typer.Option(help="quick (walks, two minutes), worlds (ten others) or full (walks)."),
     ] = "quick",
     to: Annotated[
         Path | None,
@@ -44,6 +45,8 @@ def evaluate(
     Example: maskwalk evaluate my_policy.py:MyPolicy
 
     Example: maskwalk evaluate 'threshold(tau=0.7)' --json
+
+    Example: maskwalk evaluate my_policy.py:MyPolicy --suite worlds
     """
     from maskwalk.bench.verdict.run import evaluate as verdict_on
 

@@ -6,6 +6,7 @@ rules that do so (or that remask) are written as a general `Sampler` instead.
 """
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from jaxtyping import Bool
@@ -16,17 +17,33 @@ from maskwalk.decoding.view import View
 from maskwalk.denoiser import Denoiser
 from maskwalk.errors import MaskwalkError
 from maskwalk.specs import Registry
+from maskwalk.worlds.world import World
 
 
 class Sampler(ABC):
     """A decoding rule: one `step` is one round; every denoiser call in it is counted.
 
+    A dataclass that is to know the world it runs in has a field `world` with the default None.
     The class attributes tell the contract test and the benchmark what to expect; none is needed.
     """
 
     sweep: ClassVar[tuple[dict[str, Any], ...]] = ({},)  # settings that draw its whole curve
     ranks_by: ClassVar[str | None] = None  # the score whose lowest positions come first
+    added_later: ClassVar[tuple[str, ...]] = ()  # parameters that older records do not name
     remasks: ClassVar[bool] = False  # whether it takes revealed tokens back
+
+    def in_world(self, world: World) -> "Sampler":
+        """The same sampler, told of its world (and so are the samplers it is made of)."""
+        names = getattr(self, "__dataclass_fields__", ())
+        values = {name: getattr(self, name) for name in names if hasattr(self, name)}
+        told: dict[str, Any] = {
+            name: value.in_world(world)
+            for name, value in values.items()
+            if isinstance(value, Sampler)
+        }
+        if "world" in values:
+            told["world"] = world
+        return replace(self, **told) if told else self  # type: ignore[type-var]
 
     def first_picks(self, length: int) -> range | None:
         """Where its first pick is uniform if all scores tie (None: not decided by ties)."""
@@ -74,4 +91,4 @@ class UnmaskingPolicy(Sampler):
             )
 
 
-SAMPLERS: Registry[Sampler] = Registry("sampler", home="maskwalk.samplers")
+SAMPLERS: Registry[Sampler] = Registry("sampler", context=("world",), home="maskwalk.samplers")

@@ -129,7 +129,10 @@ def load_zoo(name: str, directory: Path | None = None) -> Pretrained:
 
 
 def save_zoo(models: dict[str, Pretrained], directory: str | Path) -> None:
-    """Writes models in bfloat16 under xz, and (last) the manifest with their hashes."""
+    """Writes models in bfloat16 under xz, and (last) the manifest with their hashes.
+
+    Models that are in the directory already stay.
+    """
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
 
@@ -148,5 +151,6 @@ def save_zoo(models: dict[str, Pretrained], directory: str | Path) -> None:
             "config": model.config.to_json(),
             **model.about,
         }
-    manifest = {"format": ZOO, "models": entries}
+    known = zoo_manifest(directory) if (directory / "manifest.json").exists() else {}
+    manifest = {"format": ZOO, "models": {**known, **entries}}
     write_file(directory / "manifest.json", (json.dumps(manifest, indent=1) + "\n").encode())

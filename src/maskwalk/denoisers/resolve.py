@@ -164,6 +164,12 @@ def _digest(file: Path, changed: int) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
+def impossible_evidence(denoiser: Denoiser) -> int | None:
+    """How often it was shown tokens that no sequence agrees with; None: it does not count."""
+    count: int | None = getattr(denoiser, "impossible", None)
+    return count
+
+
 def denoiser_notes(denoiser: Denoiser) -> tuple[str, ...]:
     """What a reader of the record should know about the denoiser's answers."""
     return tuple(getattr(denoiser, "notes", ()))

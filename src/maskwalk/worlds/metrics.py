@@ -10,7 +10,7 @@ digits and limits from here; for a metric of a user's own they are written into 
     first_invalid    position of the first break, among the broken ones
     calls            denoiser calls per sequence;  tokens_per_call  masked positions over calls
 
-Walks and text have more (walks/metrics.py, text/metrics.py).
+Walks, text and worlds of a known law have more (walks/, text/ and exact/metrics.py).
 """
 
 import inspect
@@ -30,6 +30,7 @@ from maskwalk.worlds.tasks import Prompts
 from maskwalk.worlds.world import World
 
 COST, QUALITY = "cost", "quality"  # roles: the x axis, and what one leads by
+REPLAY = "likelihood"  # the reading that exact sequences forced through a sampler give
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class Metrics(Registry[Estimate | None]):
     def __init__(self) -> None:
         super().__init__("metric", context=("sample",), home="maskwalk.worlds.table")
         self._described: dict[str, Metric] = {}
-        self._worlds: dict[str, str | None] = {}
+        self._worlds: dict[str, str | tuple[str, ...] | None] = {}
         self._reads: dict[str, str] = {}
 
     def register(  # type: ignore[override]
@@ -84,13 +85,13 @@ class Metrics(Registry[Estimate | None]):
         limits: tuple[float | None, float | None] = (None, None),
         role: str = "",
         drawn: bool = True,
-        world: str | None = "",
+        world: str | tuple[str, ...] | None = "",
         reads: str = "",
     ) -> Callable[[F], F]:
         """Decorator: adds a metric; its meaning is the first line of the docstring.
 
-        `world` names the one world it is measured in by default ("": any; None: only if asked for),
-        `reads` the one of `Sample.readings` it depends on.
+        `world` names the world or worlds it is measured in by default ("": any; None: only if asked
+        for), `reads` the one of `Sample.readings` it depends on.
         """
         if better not in (-1, 0, 1):
             raise MaskwalkError(f"better is 1, -1 or 0, not {better!r}, for metric {name!r}.")
@@ -110,7 +111,16 @@ class Metrics(Registry[Estimate | None]):
     def default(self, world: str) -> tuple[str, ...]:
         """What is measured in a world (its spec) if nobody says otherwise."""
         name = parse(world).name
-        return tuple(key for key in self if self._worlds[key] in ("", name))
+        return tuple(key for key in self if self._measured_in(key, name))
+
+    def _measured_in(self, key: str, world: str) -> bool:
+        where = self._worlds[key]
+        return where == "" or where == world or (isinstance(where, tuple) and world in where)
+
+    @staticmethod
+    def name_of(key: str) -> str:
+        """The name in a key: `tvk` of tvk(k=2)."""
+        return parse(key).name if "(" in key else key
 
     def reading(self, reads: str) -> tuple[str, ...]:
         """The metrics that depend on this reading."""
@@ -121,7 +131,7 @@ class Metrics(Registry[Estimate | None]):
 
         `described` is what the record itself says of metrics that are not in this table.
         """
-        name = parse(key).name if "(" in key else key
+        name = self.name_of(key)
         if name in self._makers:
             known = self._described[name]
             return known if key == name else Metric(**{**vars(known), "key": key, "title": key})
@@ -178,13 +188,15 @@ def measure(sample: Sample, names: Iterable[str]) -> dict[str, dict[str, Any] | 
 @METRICS.register("coherence", title="coherence", better=1, limits=(0, 1), role=QUALITY)
 def coherence(sample: Sample) -> Estimate | None:
     """Share of sequences that the world can produce."""
+    if getattr(sample.world, "full_support", False):  # it can produce every sequence
+        return None
     return None if sample.valid is None else mean(sample.valid.all(1), sample.prompts)
 
 
 @METRICS.register("first_invalid", title="first invalid position", digits=1, drawn=False)
 def first_invalid(sample: Sample) -> Estimate | None:
     """Position of the first break, among the sequences that break."""
-    if sample.valid is None:
+    if sample.valid is None or getattr(sample.world, "full_support", False):
         return None
     broken = ~sample.valid.all(1)
     first = (~sample.valid[broken]).to(torch.uint8).argmax(1)

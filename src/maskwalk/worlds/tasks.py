@@ -2,9 +2,12 @@
 
     unconditional    everything masked
     endpoints        the first and last token of a held-out sequence revealed
+    given            a share of its positions, at random places
+    prefix           its first positions
 
-(Walks have a task of their own, `bottleneck`: walks/tasks.py.) Sequences are numbered; training
-takes numbers from 0 up and tasks from HELD_OUT up, so no prompt comes from a training sequence.
+Worlds have tasks of their own beside them: `bottleneck` (walks), `clues` (grids), `operands` and
+`sum` (addition), `frame` (strips). Sequences are numbered; training takes numbers from 0 up and
+tasks from HELD_OUT up, so no prompt comes from a training sequence.
 """
 
 from dataclasses import dataclass, field
@@ -13,11 +16,13 @@ import torch
 from jaxtyping import Bool, Int64
 from torch import Tensor
 
-from maskwalk.errors import MaskwalkError, whole
+from maskwalk.errors import MaskwalkError, real, whole
 from maskwalk.specs import Registry
+from maskwalk.streams import Purpose, block_uniforms
 from maskwalk.worlds.world import World
 
 HELD_OUT = 1_000_000_000
+PLACES = 7  # the stream of uniforms that says where a random prompt is revealed
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +36,7 @@ class Prompts:
 
 
 TASKS: Registry[Prompts] = Registry(
-    "task", context=("world", "count", "seed"), home="maskwalk.worlds.table"
+    "task", context=("world", "prompts", "seed"), home="maskwalk.worlds.table"
 )
 
 
@@ -48,7 +53,7 @@ def reveal(
 ) -> Prompts:
     """The prompts that reveal these positions of the answers."""
     tokens = torch.where(at, answers, masked_rows(world, len(answers)))
-    return Prompts(tokens, True, answers, labels or {})
+    return Prompts(tokens, bool(at.any()), answers, labels or {})
 
 
 def ends(world: World) -> Bool[Tensor, " length"]:
@@ -58,21 +63,58 @@ def ends(world: World) -> Bool[Tensor, " length"]:
     return at
 
 
+def reveal_held_out(world: World, prompts: int, seed: int, positions: list[int]) -> Prompts:
+    """The prompts that reveal these positions of held-out sequences."""
+    at = torch.zeros(world.length, dtype=torch.bool)
+    at[positions] = True
+    return reveal(world, world.sample(whole("prompts", prompts, 1), seed, HELD_OUT), at)
+
+
+def reveal_some(world: World, prompts: int, seed: int, count: int) -> Prompts:
+    """The prompts that reveal `count` positions of held-out sequences, at random places."""
+    answers = world.sample(whole("prompts", prompts, 1), seed, HELD_OUT)
+    u = block_uniforms(seed, Purpose.PROMPT, 0, prompts, world.length, PLACES)
+    rank = torch.from_numpy(u.argsort(1, kind="stable").argsort(1))
+    return reveal(world, answers, rank < count)
+
+
+def share_of(world: World, share: float) -> int:
+    """How many positions a share of them is; some must be left to fill in."""
+    count = round(real("share", share, 0.0, 1.0) * world.length)
+    if count == world.length:
+        raise MaskwalkError(
+            f"share={share} gives all {world.length} positions and leaves nothing to fill in."
+        )
+    return count
+
+
 @TASKS.register("unconditional")
-def unconditional(world: World, count: int, seed: int) -> Prompts:
+def unconditional(world: World, prompts: int, seed: int) -> Prompts:
     """Generate whole sequences: everything is masked."""
-    count = whole("count", count, 1)
+    count = whole("count", prompts, 1)
     return Prompts(masked_rows(world, count), False, world.sample(count, seed, HELD_OUT))
+
+
+@TASKS.register("given")
+def given(world: World, prompts: int, seed: int, share: float = 0.5) -> Prompts:
+    """Fill in the rest where a share of the positions is given, at random places."""
+    return reveal_some(world, prompts, seed, share_of(world, share))
+
+
+@TASKS.register("prefix")
+def prefix(world: World, prompts: int, seed: int, share: float = 0.5) -> Prompts:
+    """Go on from the first positions of held-out sequences."""
+    return reveal_held_out(world, prompts, seed, list(range(share_of(world, share))))
 
 
 @TASKS.register("endpoints")
 def endpoints(
-    world: World, count: int, seed: int, start: int | None = None, end: int | None = None
+    world: World, prompts: int, seed: int, start: int | None = None, end: int | None = None
 ) -> Prompts:
     """Fill in between the endpoints of held-out sequences, or between one given pair of tokens."""
-    count = whole("count", count, 1)
+    count = whole("count", prompts, 1)
     if start is None and end is None:
-        return reveal(world, world.sample(count, seed, HELD_OUT), ends(world))
+        return reveal_held_out(world, count, seed, [0, world.length - 1])
     if start is None or end is None:
         raise MaskwalkError("Give both start and end, or neither (endpoints of held-out walks).")
     for name, token in (("start", start), ("end", end)):

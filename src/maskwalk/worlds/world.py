@@ -25,7 +25,10 @@ class World(Protocol):
     """A law of sequences of `length` tokens 0..vocab_size-1; `vocab_size` stands for the mask.
 
     Optional: `entropy()` in nats, `support()` (all sequences and their log-probabilities, where
-    they can be listed), `order` (the width of a block that separates left from right).
+    they can be listed), `order` (the width of a block that separates left from right),
+    `separators()` (separators.py: what bisection along the world reveals), `pairs()` (positions
+    whose joint law is compared), `pictured` (True: `show` draws partly masked sequences, too, so
+    that traces hold a picture of every round).
     """
 
     vocab_size: int

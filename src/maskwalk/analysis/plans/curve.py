@@ -30,7 +30,6 @@ from maskwalk.denoiser import Denoiser
 from maskwalk.errors import MaskwalkError, whole
 from maskwalk.stats import standard_errors
 from maskwalk.streams import Purpose, Streams
-from maskwalk.worlds.walks.oracles import Oracle
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +68,7 @@ def information_curve(
             "An information curve needs sequences that all have as many positions to fill, "
             "at least one."
         )
-    free = int(sizes)
+    free, exact = int(sizes), getattr(denoiser, "exact", False)
     ids = torch.arange(len(sequences), device=sequences.device)
     keys = Streams(seed, ids).uniform(Purpose.METRIC, 0, sequences.shape[1])
     rank = keys.masked_fill(given, -1.0).argsort(1).argsort(1) - (sequences.shape[1] - free)
@@ -78,13 +77,13 @@ def information_curve(
         for m in range(free):
             canvas = torch.where(rank[part] < m, sequences[part], denoiser.mask_id)
             log_probs = denoiser(canvas)
-            if isinstance(denoiser, Oracle):
+            if exact:
                 nats = entropy(log_probs)
             else:
                 hidden = sequences[part][rank[part] >= m]
                 nats = -log_probs.gather(1, hidden[:, None])[:, 0].to(torch.float64)
             curve[part.cpu(), m] = nats.view(len(part), free - m).mean(1).cpu()
-    kind = "oracle" if isinstance(denoiser, Oracle) else "denoiser"
+    kind = "oracle" if exact else "denoiser"
     spread = standard_errors(curve, 0)
     return Curve(curve.mean(0).numpy(), spread.numpy(), kind)
 

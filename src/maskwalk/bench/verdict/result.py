@@ -14,11 +14,11 @@ from maskwalk.stats import Difference
 
 HEAD = f"{'':16}{'calls':>5}{'coh.':>6}  {'best baseline, calls':<21}{'':5} {'to the front':>16}"
 LEGEND = (
-    "coh.: share of coherent walks. best baseline: with at most as many calls, and",
-    "the difference to it. to the front: to the best mixture of baselines at its",
-    "calls, paired by prompt, with a 95 % interval; what follows is after Holm's",
-    "correction. inside†: not shown to be less coherent, but with a quarter fewer",
-    "calls the front keeps 95 % of its coherence. void: hardly a coherent walk.",
+    "coh.: share of coherent sequences. best baseline: with at most as many calls,",
+    "and the difference to it. to the front: to the best mixture of baselines at",
+    "its calls, paired by prompt, with a 95 % interval; what follows is after",
+    "Holm's correction. inside†: not shown to be less coherent, but with a quarter",
+    "fewer calls the front keeps 95 % of its coherence. void: hardly one coherent.",
 )
 COLUMNS = 4  # settings whose losses fit beside each other
 
@@ -122,7 +122,7 @@ class Evaluation:
         names = list(dict.fromkeys(c.setting for c in known))
         step = max(1, len(names) - 1) / (COLUMNS - 1)
         some = names if len(names) <= COLUMNS else [names[round(i * step)] for i in range(COLUMNS)]
-        lines = ["", "Nats a walk lost to dependence + to the denoiser, by replay"]
+        lines = ["", "Nats per sequence lost to dependence + to the denoiser, by replay"]
         if len(names) > 1:
             # One knob: its values are enough.
             short = [n.split("=", 1)[1] if n.count("=") == 1 and "(" not in n else n for n in some]

@@ -122,10 +122,10 @@ def _loss(scene: Scene, cell: Cell, sampler: Sampler) -> dict[str, Any] | None:
     try:
         check_replayable(sampler)
         world = build_world(cell.world)
-        prompts = TASKS.build(cell.task, world=world, count=scene.replayed, seed=cell.seed)
+        prompts = TASKS.build(cell.task, world=world, prompts=scene.replayed, seed=cell.seed)
         walks, given = exact_sequences(world, prompts, cell.seed)
         denoiser = _denoiser(cell.denoiser, cell.world)
-        return diagnose(world, denoiser, sampler, walks, given, seed=cell.seed)
+        return diagnose(world, denoiser, sampler.in_world(world), walks, given, seed=cell.seed)
     except MaskwalkError:
         return None
 

@@ -1,7 +1,7 @@
 """What a policy is tried on: scenes, and the baselines it has to beat there.
 
-A scene is a structure (a shipped model's graph and walk law), a task, and a denoiser: the law's own
-oracle, where every broken walk is the sampler's fault, or the shipped model. Scenes and baselines
+A scene is a structure (the world of a shipped model), a task, and a denoiser: the law's own oracle,
+where every broken sequence is the sampler's fault, or the shipped model. Scenes and baselines
 are fixed, so two people who evaluate the same policy read the same numbers.
 
 The baselines' settings span the calls from 1 to one a token. A network call costs hundreds of the
@@ -67,12 +67,12 @@ class Scene:
     """A structure, a task, a denoiser, and the baselines to compare with there."""
 
     structure: str
-    zoo: str  # the shipped model whose graph and walk law this is
+    zoo: str  # the shipped model whose world this is
     task: str
     model: bool  # whether the shipped model denoises, rather than the oracle
     count: int  # prompts
     baselines: tuple[str, ...]
-    replayed: int = 32  # exact walks forced through the policy
+    replayed: int = 32  # exact sequences forced through the policy
     graph_seed: int | None = None  # another graph of the family; the models know only their own
     per_prompt: int = 1
     seed: int = 0
@@ -125,7 +125,30 @@ def _full() -> Iterator[Scene]:
             yield Scene(*place, task, True, 192, FULL_MODEL_BASELINES, 64)
 
 
-SUITES = {"quick": tuple(_quick()), "full": tuple(_full())}
+# Worlds other than walks; a strip is none of them, for there every sequence is coherent.
+WORLDS = (
+    ("Latin square", "latin"),
+    ("sudoku", "sudoku"),
+    ("addition", "addition"),
+    ("sum by columns", "addition_interleaved"),
+    ("Dyck", "dyck"),
+    ("regular", "regular"),
+    ("HMM", "hmm"),
+    ("PCFG", "pcfg"),
+    ("hidden tree", "hierarchy"),
+    ("shown tree", "hierarchy_shown"),
+)
+
+
+def _worlds() -> Iterator[Scene]:
+    """Ten worlds with the oracle, two with a model."""
+    for place in WORLDS:
+        yield Scene(*place, "unconditional", False, 128, ORACLE_BASELINES)
+    for place in (WORLDS[1], WORLDS[6]):
+        yield Scene(*place, "unconditional", True, 64, MODEL_BASELINES)
+
+
+SUITES = {"quick": tuple(_quick()), "full": tuple(_full()), "worlds": tuple(_worlds())}
 
 
 def scenes(suite: str) -> tuple[Scene, ...]:

@@ -58,7 +58,7 @@ class Comparison:
 
     @property
     def coherence(self) -> float:
-        """Share of coherent walks."""
+        """Share of coherent sequences."""
         return float(self.outcome.coherent.mean())
 
     @property

@@ -29,7 +29,7 @@ def _ends(law: WalkLaw, walks: Tensor, separation: Tensor) -> Prompts:
 
 @TASKS.register("bottleneck")
 def bottleneck(
-    world: World, count: int, seed: int, separation: int | None = None, ends: str | None = None
+    world: World, prompts: int, seed: int, separation: int | None = None, ends: str | None = None
 ) -> Prompts:
     """Endpoints in different communities; on a chain `separation` communities apart (None: any).
 
@@ -37,7 +37,7 @@ def bottleneck(
     built around a crossing in its middle; the default, and the only way, on a chain), or "pairs"
     (any two nodes that some walk joins, uniformly; two communities).
     """
-    count = whole("count", count, 1)
+    count = whole("count", prompts, 1)
     if ends is not None:
         one_of("ends", ends, ("walks", "built", "pairs"))
     law = world

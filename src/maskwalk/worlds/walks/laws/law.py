@@ -18,6 +18,7 @@ from maskwalk.denoiser import Denoiser
 from maskwalk.errors import MaskwalkError, whole
 from maskwalk.specs import Registry
 from maskwalk.streams import Purpose, block_uniforms, inverse_cdf
+from maskwalk.worlds.separators import Separator, halved
 from maskwalk.worlds.walks.graphs import Graph
 from maskwalk.worlds.walks.laws import lifted
 from maskwalk.worlds.walks.laws.lifted import CELLS
@@ -145,6 +146,11 @@ class WalkLaw(ABC):
     def entropy(self) -> float:
         """H(nu) in nats, exact, by a forward pass over the histories that can occur."""
         return lifted.entropy(self.next_probs, self.order, self.length)
+
+    def separators(self) -> Separator:
+        """Blocks of `order` neighbours, the middle one first."""
+        starts = range(0, self.length, self.order)
+        return halved([range(i, min(i + self.order, self.length)) for i in starts])
 
     def reach(self, start: int) -> Bool[Tensor, " vocab"]:
         """Which tokens can be the last of a walk that begins at `start`; exact."""

@@ -7,12 +7,9 @@ becomes p(x | past) + ε, and ε goes to zero. What remains in the limit are the
 fewest impossible steps, each weighted by the product of its possible ones.
 """
 
-import warnings
 from abc import ABC, abstractmethod
 
-import torch
 from jaxtyping import Bool, Float, Int
-from scipy.sparse import csr_array
 from torch import Tensor
 
 from maskwalk.denoiser import masked_positions
@@ -30,10 +27,12 @@ class Oracle(ABC):
     """A `Denoiser` that knows the law."""
 
     score_grid = 1e-9
+    exact = True  # its marginals are the law's own
 
     def __init__(self, law: WalkLaw) -> None:
         self.vocab_size = self.mask_id = law.vocab_size
         self.length, self.order = law.length, law.order
+        self.impossible = 0  # canvases asked about so far that no walk agrees with
 
     @abstractmethod
     def __call__(
@@ -66,41 +65,6 @@ class Oracle(ABC):
                 "A marginal was asked at a revealed position; ask only where the mask is."
             )
         return places
-
-
-class Sparse:
-    """A sparse matrix for `matrix @ dense`, on the device of its entries.
-
-    On the CPU the product is scipy's: torch's own adds up a column in an order that depends on how
-    many there are, so that an answer would depend (by rounding) on the batch it is in.
-    """
-
-    def __init__(
-        self,
-        rows: Int[Tensor, " entries"],
-        columns: Int[Tensor, " entries"],
-        values: Float[Tensor, " entries"],
-        shape: tuple[int, int],
-    ) -> None:
-        if values.device.type == "cpu":
-            index = (rows.numpy(), columns.numpy())
-            self._scipy = csr_array((values.numpy(), index), shape=shape)
-        else:
-            order = (rows * shape[1] + columns).argsort()
-            with warnings.catch_warnings():  # torch asks us to say what check_invariants says
-                warnings.filterwarnings("ignore", "Sparse invariant checks")
-                self._torch = torch.sparse_coo_tensor(
-                    torch.stack([rows, columns])[:, order],
-                    values[order],
-                    shape,
-                    check_invariants=True,
-                    is_coalesced=True,
-                )
-
-    def __matmul__(self, dense: Float[Tensor, "rows batch"]) -> Float[Tensor, "after batch"]:
-        if dense.device.type == "cpu":
-            return torch.from_numpy(self._scipy @ dense.numpy())
-        return self._torch @ dense
 
 
 def chunks(count: int, size: int) -> list[slice]:

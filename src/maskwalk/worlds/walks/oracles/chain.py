@@ -31,8 +31,9 @@ from torch import Tensor
 
 from maskwalk.denoiser import normalise
 from maskwalk.errors import MaskwalkError
+from maskwalk.worlds.sparse import Sparse
 from maskwalk.worlds.walks.laws import ChainLaw
-from maskwalk.worlds.walks.oracles.base import TOO_SMALL, Oracle, Sparse, chunks
+from maskwalk.worlds.walks.oracles.base import TOO_SMALL, Oracle, chunks
 
 LIMIT = 6 * 10**9  # bytes of tables
 CACHE, DEVICE = 2**16, 2**24  # numbers in a chunk: in a processor's cache, on an accelerator
@@ -92,6 +93,7 @@ class ChainOracle(Oracle):
             torch.log(weights.div_(total), out=answer[part])
             possible[part] = total[:, 0] > 0
         (impossible,) = (~possible).nonzero(as_tuple=True)
+        self.impossible += len(rows[impossible].unique())
         for part in chunks(len(impossible), size):
             some = impossible[part]
             answer[some] = normalise(_leak(tables, a[some], g[some], b[some], h[some]))

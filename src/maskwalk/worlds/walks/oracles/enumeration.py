@@ -68,6 +68,7 @@ class EnumerationOracle(Oracle):
         weights = tokens.new_zeros((*tokens.shape, self.vocab_size), dtype=torch.float64)
         weights[asked] = self._sum(tokens[asked], self._walks)
         impossible = asked & (weights.sum((1, 2)) == 0)
+        self.impossible += int(impossible.sum())
         if bool(impossible.any()):
             weights[impossible] = self._sum(tokens[impossible], self._sequences)
         return normalise(weights[places])

@@ -16,8 +16,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from maskwalk.errors import MaskwalkError
+from maskwalk.worlds.sparse import Sparse
 from maskwalk.worlds.walks.laws import WalkLaw
-from maskwalk.worlds.walks.oracles.base import Sparse, chunks
+from maskwalk.worlds.walks.oracles.base import chunks
 
 TRANSITIONS = 2 * 10**7  # positive transition probabilities that may be stored
 

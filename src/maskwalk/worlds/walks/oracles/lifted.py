@@ -65,6 +65,7 @@ class LiftedOracle(Oracle):
         possible = self._fill_possible(answer, canvases, wanted, index)
         (rows,) = (~possible).nonzero(as_tuple=True)
         if len(rows):
+            self.impossible += len(row[~possible[which]].unique())
             weights = self.leaks(tokens.device).marginals(canvases[rows])
             answer[index[rows][wanted[rows]]] = normalise(weights[wanted[rows]])
         return answer[index[which, column]]
