@@ -20,7 +20,7 @@ from maskwalk.report.budgets import Leader, crowded, front_samplers, leaders
 from maskwalk.report.estimates import INTERVAL, estimate, floor_of, number
 from maskwalk.report.losses import Group, sheet
 from maskwalk.report.modes import against_paper, compared, mode_meanings
-from maskwalk.report.page_data import left_out, page_data, text_panels, traced_panels
+from maskwalk.report.page_data import left_out, page_data, pictured, text_panels, traced_panels
 from maskwalk.report.standings import stand_number, standings
 from maskwalk.report.study import Study
 from maskwalk.report.summary import findings, intro
@@ -33,7 +33,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 SHOWN_SWAPS, MOST_SWAPS = 12, 100
 SCRIPTS = (  # one scope, in this order
     *("base", "tell", "tips", "ticks", "scales", "layout", "scatter", "listen"),
-    *("series", "traces", "losses", "texts", "report"),
+    *("series", "traces", "pictures", "losses", "texts", "report"),
 )
 
 
@@ -83,6 +83,7 @@ def page(study: Study, command: str | None = None, losses: Sequence[Group] = ())
         most_swaps=MOST_SWAPS,
         traced=traced,
         left_out=left_out(study, traced),
+        pictured=pictured(study, traced),
         text_panels=text_panels(study),
         most_texts=max((len(r.get("texts") or []) for r in study.records), default=0),
         about=_about(study, command, losses),

@@ -10,6 +10,7 @@ from typing import Any
 from maskwalk.bench.records import Record
 from maskwalk.report.budgets import crowded
 from maskwalk.report.estimates import Estimate, estimate, finite, floor_of, published
+from maskwalk.report.frames import frames
 from maskwalk.report.losses import Group, losses_data
 from maskwalk.report.series import Series
 from maskwalk.report.study import REFERENCE, Study
@@ -17,6 +18,7 @@ from maskwalk.worlds.metrics import COST, Metric
 
 EXTRAS = ("max", "excess")  # what else an estimate may say in a tooltip
 MOST_TRACED = 60_000  # tokens of traces a page carries, about a megabyte
+SIGNS = 8  # of a picture take as much room as a token
 BISECTIONS = ("bisection", "guided_bisection")
 Data = dict[str, Any]
 
@@ -142,7 +144,9 @@ def traced_panels(study: Study) -> set[tuple[int, int]]:
     for (mode, panel, _), record in sorted(study.cells.items(), key=lambda item: item[0]):
         trace = _trace(record)
         if trace:
-            sizes[mode, panel] = sizes.get((mode, panel), 0) + len(trace["tokens"])
+            signs = sum(map(len, _pictures(record)))
+            size = len(trace["tokens"]) + signs // SIGNS
+            sizes[mode, panel] = sizes.get((mode, panel), 0) + size
     carried: set[tuple[int, int]] = set()
     total = 0
     for place, size in sizes.items():
@@ -158,8 +162,23 @@ def left_out(study: Study, traced: set[tuple[int, int]]) -> int:
     return len(every - traced)
 
 
+def pictured(study: Study, traced: set[tuple[int, int]]) -> bool:
+    """Whether the page carries pictures."""
+    carried = (record for (m, p, _), record in study.cells.items() if (m, p) in traced)
+    return any(_pictures(record) for record in carried)
+
+
+def _pictures(record: Record) -> list[str]:
+    trace: Any = record.get("trace")
+    return (trace.get("pictures") or []) if isinstance(trace, dict) else []
+
+
 def _traced(record: Record) -> Data:
-    return {"trace": trace} if (trace := _trace(record)) else {}
+    trace = _trace(record)
+    if trace is None:
+        return {}
+    drawn = frames(record["trace"] or {})
+    return {"trace": trace | ({"pictures": drawn} if drawn else {})}
 
 
 def _trace(record: Record) -> Data | None:

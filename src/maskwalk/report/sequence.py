@@ -1,4 +1,4 @@
-"""One setting for a person at a terminal: its numbers, a few sequences, an order of unmasking."""
+"""One setting for a person at a terminal: its numbers, a few sequences, the unmasking of one."""
 
 from collections.abc import Sequence
 
@@ -10,6 +10,9 @@ from rich.text import Text
 from maskwalk.bench import labels
 from maskwalk.bench.records import Record, TraceRecord
 from maskwalk.report.estimates import INTERVAL, Estimate, estimate, floor_of, number, with_interval
+from maskwalk.report.frames import Frame, frames
+from maskwalk.report.pictures import in_rows
+from maskwalk.report.words import plural
 from maskwalk.specs import Spec
 from maskwalk.worlds.metrics import METRICS, Metric
 
@@ -20,13 +23,30 @@ SETTINGS = ("world", "task", "denoiser", "sampler", "mode")
 def sample_summary(record: Record, shown: Sequence[str]) -> RenderableType:
     """Settings, every metric with its interval, the sequences as the world shows them, a trace."""
     parts: list[RenderableType] = [_settings(record), Text(), _numbers(record), Text()]
-    if shown:
-        parts += [Text("Sequences:"), *(Padding(Text(text or "(empty)"), INDENT) for text in shown)]
     trace = record.get("trace")
-    if trace is not None:
+    pictures = frames(trace) if trace else []
+    if shown:
+        parts += [Text("Sequences:"), *_sequences(shown, bool(pictures))]
+    if pictures:
+        parts += [Text("\nUnmasking of the first sequence (· is masked):"), in_rows(pictures)]
+    elif trace is not None:
         parts += [Text(), *_order(trace)]
-    parts += [Text(f"\nNote: {note}.", style="dim") for note in record.get("notes") or []]
+    parts += [Text(f"\nNote: {note}.", style="dim") for note in _notes(record)]
     return Group(*parts)
+
+
+def _sequences(shown: Sequence[str], pictured: bool) -> list[RenderableType]:
+    if pictured and any("\n" in text for text in shown):
+        return [in_rows([Frame("", [text]) for text in shown])]
+    return [Padding(Text(text or "(empty)"), INDENT) for text in shown]
+
+
+def _notes(record: Record) -> list[str]:
+    """The notes; the one on impossible evidence with how often there was any."""
+    times = record.get("impossible") or 0
+    said = f" ({plural(times, 'time')})" if times else ""
+    notes = record.get("notes") or []
+    return [note + said if note.startswith("impossible") else note for note in notes]
 
 
 def _settings(record: Record) -> Table:

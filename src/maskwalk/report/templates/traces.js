@@ -102,6 +102,8 @@ function drawTraces() {
   const cell = cells.find((c) => c.s === state.sampler) || cells[0];
   choice.value = state.sampler = cell.s;
   drawStrips(cells);
-  drawTrace(cell);
+  byId("trace").classList.toggle("drawn", "pictures" in cell.trace);
+  if (cell.trace.pictures) drawPictures(cell);
+  else drawTrace(cell);
 }
 function chooseSampler(s) { state.sampler = +s; drawTraces(); }
