@@ -2,6 +2,7 @@
 
     PYTHONPATH=src python benchmarks/train_zoo.py --out zoo            # the seven shipped models
     PYTHONPATH=src python benchmarks/train_zoo.py --models ablations --out runs/ablations
+    PYTHONPATH=src python benchmarks/train_zoo.py --models worlds --steps 30000 --lr 0.002
 
 Weights and the manifest go to --out (eight files), the run's own files to --work. If the machine
 goes away, the same command with --resume continues from the last checkpoint in --work.
@@ -24,6 +25,7 @@ def main() -> None:
     parser.add_argument("--work", default="runs/zoo")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--steps", type=int, default=50_000)
+    parser.add_argument("--lr", type=float, default=3e-4)
     parser.add_argument("--every", type=int, default=2_000)
     parser.add_argument("--samples", type=int, default=512)
     parser.add_argument("--commit", help="recorded in the manifest [the checkout's]")
@@ -34,7 +36,7 @@ def main() -> None:
         args.models,
         Path(args.out),
         Path(args.work),
-        settings=Settings(steps=args.steps, every=args.every),
+        settings=Settings(steps=args.steps, lr=args.lr, every=min(args.every, args.steps)),
         device=args.device,
         resume=args.resume,
         samples=args.samples,
@@ -43,11 +45,9 @@ def main() -> None:
     print(f"{len(models)} models in {time.monotonic() - begun:.0f} s, everything included")
     for name, model in models.items():
         about = model.about
-        print(
-            f"  {name:14s} bound {about['bound']:.4f} ± {about['bound_se']:.4f}  "
-            f"floor {about['floor']:.4f}  coherence: entropy {about['coherence']:.3f}, "
-            f"bisection {about['coherence_bisection']:.3f}"
-        )
+        scores = [f"{key} {about[key]:.3f}" for key in about if key.startswith("coherence")]
+        bound = f"bound {about['bound']:.4f} ± {about['bound_se']:.4f} floor {about['floor']:.4f}"
+        print(f"  {name:20s} {bound}  {', '.join(scores)}")
 
 
 if __name__ == "__main__":

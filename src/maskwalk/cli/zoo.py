@@ -11,7 +11,9 @@ from maskwalk.cli.common import AsJson, out
 def zoo(as_json: AsJson = False) -> None:
     """The shipped models: what each was trained on, and how near it came to the floor.
 
-    Use one anywhere a denoiser is named: maskwalk sample --denoiser zoo:st_er_deg7
+    Use one anywhere a denoiser is named, and it brings its world:
+
+    maskwalk sample --denoiser zoo:st_er_deg7, or --denoiser zoo:sudoku
 
     The models of books are for text: maskwalk generate --denoiser zoo:books_mdm
     """
@@ -25,7 +27,7 @@ def zoo(as_json: AsJson = False) -> None:
         out.print("The zoo is empty here; maskwalk train makes a model of your own.")
         return
     table = Table(show_edge=False, pad_edge=False)
-    for name in ("model", "graph and walk"):
+    for name in ("model", "world"):
         table.add_column(name, overflow="fold")
     for name in ("bound", "floor"):
         table.add_column(name, justify="right")
@@ -34,8 +36,10 @@ def zoo(as_json: AsJson = False) -> None:
             bpb = about["test_bpb"]["value"]
             what = "causal" if about["config"]["causal"] else "masked diffusion"
             place = f"books, {what}\n{bpb:.3f} bits a byte of held-out books"
-        else:
+        elif "graph" in about:
             place = f"{about['graph']}\n{about['walk']}"
+        else:
+            place = about["world"]
         table.add_row(f"zoo:{name}", place, *(_shown(about, key) for key in ("bound", "floor")))
     out.print(table)
     out.print(

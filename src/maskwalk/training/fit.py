@@ -21,11 +21,13 @@ from maskwalk.samplers import SAMPLERS
 from maskwalk.streams import Streams
 from maskwalk.training.loop import Validate, train
 from maskwalk.training.settings import Job, Settings
-from maskwalk.training.zoo import HELD, chosen, floor, train_zoo
+from maskwalk.training.zoo import HELD, WorldRecipe, chosen, floor, train_zoo
+from maskwalk.worlds.tasks import TASKS
 from maskwalk.worlds.walks.world import walk_parts
 from maskwalk.worlds.world import World, build_world
 
 VALIDATION = 128  # walks sampled at every checkpoint
+GREEDY = "entropy(block=1)"
 
 
 @dataclass(frozen=True)
@@ -91,25 +93,34 @@ def fit(plan: Plan, settings: Settings, out: Path, device: str, resume: bool) ->
 
 
 def coherence_on(
-    worlds: Mapping[str, World], count: int = VALIDATION, samplers: dict[str, str] | None = None
+    worlds: Mapping[str, World],
+    count: int = VALIDATION,
+    samplers: dict[str, str] | None = None,
+    tasks: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Validate:
-    """Validation: unconditional coherence with exact draws, by default of greedy entropy.
+    """Validation: coherence with exact draws, unconditional and by default of greedy entropy.
 
-    `samplers` gives each number's name and the spec of the sampler behind it.
+    `samplers` gives each number's name and the spec of the sampler behind it; `tasks`, for each
+    world, names of more numbers and the tasks behind them (greedy entropy again). Where every
+    sequence is possible there is nothing to count.
     """
-    watched = samplers or {"coherence": "entropy(block=1)"}
+    watched = samplers or {"coherence": GREEDY}
+
+    def coherence(world: World, denoiser: NetworkDenoiser, task: str, sampler: str) -> float | None:
+        prompts = TASKS.build(task, world=world, prompts=count, seed=0).tokens
+        start = prompts.masked_fill(prompts == world.vocab_size, denoiser.mask_id)
+        streams = Streams(0, torch.arange(count, device=denoiser.device))
+        rule = SAMPLERS.build(sampler)
+        tokens = decode(rule, denoiser, start.to(denoiser.device), streams=streams).tokens
+        valid = None if getattr(world, "full_support", False) else world.valid(tokens.cpu())
+        return None if valid is None else float(valid.all(1).double().mean())
 
     def validate(name: str, denoiser: NetworkDenoiser) -> dict[str, float]:
-        world = worlds[name]
-        blank = torch.full((count, world.length), denoiser.mask_id, device=denoiser.device)
-        streams = Streams(0, torch.arange(count, device=denoiser.device))
-        coherences = {}
-        for key, spec in watched.items():
-            walks = decode(SAMPLERS.build(spec), denoiser, blank, streams=streams).tokens.cpu()
-            valid = world.valid(walks)
-            if valid is not None:
-                coherences[key] = float(valid.all(1).double().mean())
-        return coherences
+        more = (tasks or {}).get(name, {})
+        asked = {key: ("unconditional", spec) for key, spec in watched.items()}
+        asked |= {key: (task, GREEDY) for key, task in more.items()}
+        numbers = {key: coherence(worlds[name], denoiser, *how) for key, how in asked.items()}
+        return {key: value for key, value in numbers.items() if value is not None}
 
     return validate
 
@@ -129,11 +140,15 @@ def fit_zoo(
     recipes = chosen(names)
     laws = {name: recipe.law() for name, recipe in recipes.items()}
     watched = {"coherence": "entropy(block=1)", "coherence_bisection": "bisection(order=1)"}
+    tasks = {
+        name: {"coherence_given": "given(share=0.5)", "coherence_task": recipe.task}
+        for name, recipe in recipes.items()
+        if isinstance(recipe, WorldRecipe)
+    }
     about = {
         "commit": commit or resources.commit(),
         "device": "CPU" if device == "cpu" else torch.cuda.get_device_name(),
         "trained": datetime.now(UTC).date().isoformat(),
-        "trained_together": len(laws),
     }
     return train_zoo(
         names,
@@ -142,6 +157,6 @@ def fit_zoo(
         settings=settings,
         device=device,
         resume=resume,
-        validate=coherence_on(laws, samples, watched),
+        validate=coherence_on(laws, samples, watched, tasks),
         extra=about,
     )

@@ -1,22 +1,24 @@
 """The models that are shipped: what each is trained on, and training them all in one run.
 
-The settings are the paper's (appendix, Configurations): ST-ER trees and graphs, two communities
-joined by 1, 8 and 64 bridges, a chain of ten communities, and the distant-K law.
+Those of walks have the paper's settings (appendix, Configurations): ST-ER trees and graphs, two
+communities joined by 1, 8 and 64 bridges, a chain of ten communities, and the distant-K law. Those
+of the other worlds are small; models of one shape (tokens, length) are trained together.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from maskwalk.denoisers.files import Pretrained, save_zoo
 from maskwalk.denoisers.network.weights import DDiTConfig
-from maskwalk.errors import MaskwalkError, unknown
-from maskwalk.stats import plain_mean
+from maskwalk.errors import unknown
 from maskwalk.training.loop import Validate, train
 from maskwalk.training.settings import Job, Settings
+from maskwalk.worlds.exact.listing import entropy_estimate
 from maskwalk.worlds.walks.graphs import GRAPHS
 from maskwalk.worlds.walks.laws import WALKS, WalkLaw
-from maskwalk.worlds.world import World
+from maskwalk.worlds.world import WORLDS, World, build_world
 
 LENGTH, HELD = 24, 1_000
 TRAIN_SEED, HELD_SEED = 1, 2  # of the walks; the graph and the weights have their own
@@ -38,6 +40,10 @@ class Recipe:
             self.walk, graph=GRAPHS.build(self.graph, seed=self.graph_seed), length=LENGTH
         )
 
+    def config(self) -> DDiTConfig:
+        """The paper's network."""
+        return DDiTConfig(vocab_size=500, length=LENGTH)
+
     def about(self) -> dict[str, Any]:
         """What the manifest says of it."""
         return {
@@ -46,6 +52,29 @@ class Recipe:
             "walk": WALKS.canonical(self.walk),
             "length": LENGTH,
         }
+
+
+@dataclass(frozen=True)
+class WorldRecipe:
+    """What a small model of another world is trained on; `task` is the world's own."""
+
+    world: str
+    task: str
+    walks: int = 100_000
+    dropout: float = 0.0
+
+    def law(self) -> World:
+        """The law of its sequences."""
+        return build_world(WORLDS.canonical(self.world))
+
+    def config(self) -> DDiTConfig:
+        """A network of 0.23 million parameters."""
+        law = self.law()
+        return DDiTConfig(law.vocab_size, law.length, hidden=64, cond=16, blocks=4, heads=2)
+
+    def about(self) -> dict[str, Any]:
+        """What the manifest says of it."""
+        return {"world": WORLDS.canonical(self.world), "task": self.task}
 
 
 LAZY = "lazy(stay=0.125)"
@@ -77,7 +106,27 @@ SUSPECTS = {
     "st_er_p0_stationary": Recipe("st_er(nodes=500, p=0.0)", STATIONARY.format(0.5)),
     "chain_m10_graph1": Recipe(CHAIN, LAZY, graph_seed=1),
 }
-GROUPS = {"zoo": RECIPES, "ablations": ABLATIONS, "suspects": SUSPECTS}
+WORLD_RECIPES = {
+    "latin": WorldRecipe("latin(n=4)", "clues(count=6)"),
+    "sudoku": WorldRecipe("sudoku(box=2)", "clues(count=6)"),
+    "addition": WorldRecipe("addition(order='plain')", "operands"),
+    "addition_reversed": WorldRecipe("addition(order='reversed')", "operands"),
+    "addition_interleaved": WorldRecipe("addition(order='interleaved')", "operands"),
+    "dyck": WorldRecipe("dyck", "prefix(share=0.5)"),
+    "regular": WorldRecipe("regular", "prefix(share=0.5)"),
+    "hmm": WorldRecipe("hmm", "prefix(share=0.5)"),
+    "pcfg": WorldRecipe("pcfg", "prefix(share=0.5)"),
+    "hierarchy": WorldRecipe("hierarchy(nodes='hidden')", "prefix(share=0.5)"),
+    "hierarchy_shown": WorldRecipe("hierarchy(nodes='shown')", "prefix(share=0.5)"),
+    "potts": WorldRecipe("potts", "frame"),
+}
+AnyRecipe = Recipe | WorldRecipe
+GROUPS: dict[str, Mapping[str, AnyRecipe]] = {
+    "zoo": RECIPES,
+    "ablations": ABLATIONS,
+    "suspects": SUSPECTS,
+    "worlds": WORLD_RECIPES,
+}
 
 
 def floor(world: World, samples: int = 100_000) -> tuple[float | None, float | None]:
@@ -85,17 +134,13 @@ def floor(world: World, samples: int = 100_000) -> tuple[float | None, float | N
 
     None where nobody knows how likely a sequence is.
     """
-    try:
-        return world.entropy() / world.length, 0.0  # type: ignore[attr-defined]
-    except (MaskwalkError, AttributeError):
-        log_probs = world.log_prob(world.sample(samples, seed=HELD_SEED + 1))
-        if log_probs is None:
-            return None, None
-        estimate = plain_mean(-log_probs / world.length)
-        return estimate.value, estimate.se
+    estimate = entropy_estimate(world, samples)
+    if estimate is None:
+        return None, None
+    return estimate.value / world.length, estimate.se / world.length
 
 
-def jobs(recipes: dict[str, Recipe], seed: int = 0) -> tuple[list[Job], list[dict[str, Any]]]:
+def jobs(recipes: Mapping[str, AnyRecipe], seed: int = 0) -> tuple[list[Job], list[dict[str, Any]]]:
     """The training jobs of some recipes, and what their files should say."""
     result, about = [], []
     for number, (name, recipe) in enumerate(recipes.items()):
@@ -108,15 +153,15 @@ def jobs(recipes: dict[str, Recipe], seed: int = 0) -> tuple[list[Job], list[dic
     return result, about
 
 
-def chosen(names: list[str]) -> dict[str, Recipe]:
+def chosen(names: list[str]) -> dict[str, AnyRecipe]:
     """The recipes of these names; the name of a group stands for all of its recipes."""
     known = {name: recipe for group in GROUPS.values() for name, recipe in group.items()}
-    result: dict[str, Recipe] = {}
+    result: dict[str, AnyRecipe] = {}
     for name in names:
         several = GROUPS.get(name)
         if several is None and name not in known:
             raise unknown("zoo model", name, [*known, *GROUPS])
-        result |= several or {name: known[name]}
+        result |= several if several is not None else {name: known[name]}
     return result
 
 
@@ -131,24 +176,38 @@ def train_zoo(
     validate: Validate | None = None,
     extra: dict[str, Any] | None = None,
 ) -> dict[str, Pretrained]:
-    """Trains these models in one batched run and packs them into `out` with a manifest.
+    """Trains these models, those of one shape in one batched run, and packs them into `out`.
 
-    `work` holds the run's own files (checkpoints, progress); `extra` goes into every entry.
+    `work` holds the runs' own files (checkpoints, progress); `extra` goes into every entry.
     """
-    settings = settings or Settings()
-    batch, about = jobs(chosen(names))
-    entries = [{**known, **(extra or {})} for known in about]
-    config = DDiTConfig(vocab_size=500, length=LENGTH)
-    models = train(
-        config,
-        batch,
-        settings,
-        work,
-        device=device,
-        resume=resume,
-        validate=validate,
-        about=entries,
-    )
-    result = {job.name: model for job, model in zip(batch, models)}
+    result: dict[str, Pretrained] = {}
+    for number, (config, recipes) in enumerate(by_shape(chosen(names))):
+        batch, about = jobs(recipes)
+        together = {"trained_together": len(batch)}
+        entries = [{**known, **(extra or {}), **together} for known in about]
+        models = train(
+            config,
+            batch,
+            settings or Settings(),
+            Path(work) / str(number) if number else work,
+            device=device,
+            resume=resume,
+            validate=validate,
+            about=entries,
+        )
+        result |= {job.name: model for job, model in zip(batch, models)}
     save_zoo(result, out)
     return result
+
+
+def by_shape(recipes: Mapping[str, AnyRecipe]) -> list[tuple[DDiTConfig, dict[str, AnyRecipe]]]:
+    """Recipes whose networks have one shape can be trained in one batched run."""
+    groups: list[tuple[DDiTConfig, dict[str, AnyRecipe]]] = []
+    for name, recipe in recipes.items():
+        config = recipe.config()
+        known = next((group for shape, group in groups if shape == config), None)
+        if known is None:
+            groups.append((config, {name: recipe}))
+        else:
+            known[name] = recipe
+    return groups
