@@ -7,12 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 import typer
 
+from maskwalk import WORLDS, broken_denoiser, sampler_law, total_variation
 from maskwalk.bench.experiment import Experiment
 from maskwalk.bench.verdict import suite
 from maskwalk.cli.main import app, main
 from maskwalk.samplers import SAMPLERS
+from maskwalk.worlds.exact.listing import support_of
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -55,6 +58,45 @@ def test_add_a_sampler(
     assert "Verdict: MyPolicy is, with the oracle" in said
     exec(compile(check, "add_a_sampler.md", "exec"), {})
     del SAMPLERS._makers["my_policy"], sys.modules["my_policy"]
+
+
+def test_add_a_world(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    """The world of the page in thirty lines, and every command of the page on it."""
+    page = (DOCS / "add_a_world.md").read_text("utf-8")
+    world, check = re.findall(r"```python\n(.*?)```", page, re.S)
+    assert len(world.splitlines()) <= 30
+    commands = [shlex.split(line) for line in re.findall(r"^    (maskwalk .*)$", page, re.M)]
+    assert [words[1] for words in commands] == ["list", "sample", "diagnose", "train"]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ring.py").write_text(world, "utf-8")
+    quicker = {"sample": ["--count", "16"], "diagnose": ["--count", "8"], "list": []}
+    quicker["train"] = ["--steps", "4", "--walks", "64", "--batch", "16"]
+    said = {}
+    try:
+        for words in commands:
+            monkeypatch.setattr(sys, "argv", [*words, *quicker[words[1]]])
+            with pytest.raises(SystemExit) as stop:
+                main()
+                raise SystemExit(0)
+            captured = capsys.readouterr()
+            assert not stop.value.code, captured.err
+            said[words[1]] = captured.out
+        assert "ring(length=12, colours=3)" in said["list"]
+        assert "coherence" in said["sample"] and "bisection" in said["diagnose"]
+        assert (tmp_path / "runs/ring/model.safetensors").exists()
+        names = {"Ring": WORLDS["ring"]}
+        exec(compile(check, "add_a_world.md", "exec"), names)
+        # The page says where bisection loses, and that the rest of the truth is exact.
+        canvases = WORLDS["ring"](length=6).sample(8, 0)
+        canvases[:, ::2] = 3
+        assert broken_denoiser(WORLDS["ring"](length=6).oracle(), canvases) == {}
+        ring = WORLDS["ring"](length=6)
+        law = sampler_law(SAMPLERS.build("bisection"), ring.oracle(), torch.full((6,), 3))
+        assert total_variation(law, support_of(ring)) > 0.1
+    finally:
+        del WORLDS._members["ring"]
 
 
 def test_the_likelihood_of_held_out_text(capsys: pytest.CaptureFixture) -> None:

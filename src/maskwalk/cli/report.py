@@ -31,6 +31,13 @@ def report(
             "--calls", help="A budget for --fronts; repeatable (5, 8, 12 and 24 if none is given)."
         ),
     ] = None,
+    settings: Annotated[
+        int | None,
+        typer.Option(help="At most this many settings of every rule: a lighter page."),
+    ] = None,
+    metrics: Annotated[
+        str | None, typer.Option(help="Only these metrics, separated by ';'.")
+    ] = None,
     include: Include = None,
 ) -> None:
     """Tables and one self-contained page from the records of a run; never recomputes.
@@ -40,11 +47,14 @@ def report(
     Examples: maskwalk report runs/mine --format html --format svg
 
     maskwalk report results/atlas --fronts --calls 8
+
+    maskwalk report results/worlds --settings 2 --metrics 'coherence;calls;replay_kl'
     """
     from maskwalk.bench.diagnosis import load_rows
     from maskwalk.bench.records import load_records
     from maskwalk.paper.tables import attach
     from maskwalk.report import BUDGETS, front_tables, write_report
+    from maskwalk.report.thin import some_metrics, some_settings
 
     bring_in(include)
     if calls and not fronts:
@@ -53,6 +63,10 @@ def report(
     losses = [] if fronts else load_rows(directory)
     alone = losses and not any(directory.glob("records.jsonl*"))
     records = [] if alone else load_records(directory)
+    if settings is not None:
+        records = some_settings(records, settings)
+    if metrics is not None:
+        records = some_metrics(records, [name.strip() for name in metrics.split(";")])
     if fronts:
         typer.echo(front_tables(records, sorted(set(calls or BUDGETS))), nl=False)
         return
