@@ -30,10 +30,11 @@ class Check:
     computed: str
     holds: bool
     seconds: float = 0.0
+    why: str = ""  # a sentence, where one is needed
 
     def as_dict(self) -> dict[str, Any]:
         """For `--json`."""
-        return asdict(self)
+        return {key: value for key, value in asdict(self).items() if key != "why" or value}
 
 
 def build(graph: str, walk: str, length: int) -> WalkLaw:
