@@ -42,10 +42,17 @@ def intro(study: Study) -> str:
     tasks = tasks if len(study.tasks) > 1 else f" ({study.tasks[0]})"
     text = f"{listed(ran)} on {where}{tasks}, with {listed(study.modes)}."
     sequences = sum(_sequences(record) for record in study.cells.values())
-    worlds = [labels.read(str(record["world"])).kwargs for record in study.records]
-    lengths = [float(w["length"]) for w in worlds if isinstance(w.get("length"), int)]
-    long = f" of {span(lengths)} tokens" if lengths else ""
+    lengths = [_length(record) for record in study.records]
+    known = [float(length) for length in lengths if length is not None]
+    long = f" of {span(known)} tokens" if len(known) == len(lengths) else ""
     return text + (f" {plural(sequences, 'sequence')}{long} in all." if sequences else "")
+
+
+def _length(record: Record) -> int | None:
+    """The tokens of its sequences: as its world says, or as its trace has."""
+    length = labels.read(str(record["world"])).kwargs.get("length")
+    trace = record.get("trace")
+    return length if isinstance(length, int) else len(trace["tokens"]) if trace else None
 
 
 def _sequences(record: Record) -> int:
