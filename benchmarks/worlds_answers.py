@@ -5,6 +5,7 @@ python benchmarks/worlds_answers.py results/worlds --only best        # one tabl
 """
 
 import argparse
+import re
 from collections.abc import Callable, Iterable
 from functools import cache
 from math import sqrt
@@ -18,11 +19,12 @@ import torch
 from maskwalk import WORLDS, World, diagnose, information_curve, optimal_sizes
 from maskwalk.bench.labels import samplers as labels
 from maskwalk.bench.records import Record, latest, load_records
+from maskwalk.resources import zoo_manifest
 from maskwalk.samplers import SAMPLERS
 from maskwalk.specs import parse
 from maskwalk.stats import NORMAL, best_mixture, combined, settled_se
 
-BUDGETS = (4, 8, 12, 16)
+BUDGETS = (4, 8, 12)
 CERTAIN = ("entropy", "confidence", "margin")
 EXPERIMENT = Path(__file__).parent.parent / "experiments" / "worlds.toml"
 
@@ -36,7 +38,8 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 def number(value: float, se: float | None, digits: int = 3) -> str:
     """.512 ± .043: half of a 95 % interval."""
     half = "" if se is None or se != se else f" ± {NORMAL * se:.{digits}f}"
-    return f"{value:.{digits}f}{half}".replace("0.", ".").replace("-.000", ".000")
+    text = re.sub(r"\b0\.", ".", f"{value:.{digits}f}{half}")
+    return text.replace("-.000 ", ".000 ")
 
 
 class Atlas:
@@ -45,6 +48,8 @@ class Atlas:
     def __init__(self, directory: str) -> None:
         self.records = [r for r in latest(load_records(Path(directory))) if "world" in r]
         self.titles = list(dict.fromkeys(r["title"] for r in self.records))
+        specs = list(dict.fromkeys(r["sampler"] for r in self.records))
+        self.labels = {s.spec: s.label for s in labels(specs)}
 
     def panel(self, title: str, oracle: bool, task: str = "unconditional()") -> list[Record]:
         """All samplers of one world."""
@@ -69,10 +74,6 @@ def value(record: Record, key: str) -> tuple[float, float] | None:
     return known["value"], float("nan") if se is None else se
 
 
-def label(spec: str) -> str:
-    return labels([spec])[0].label
-
-
 def best(atlas: Atlas) -> str:
     """The best rule at each budget, by coherence; a strip by KL per token."""
     rows = []
@@ -80,12 +81,12 @@ def best(atlas: Atlas) -> str:
         for title in atlas.titles:
             cells = []
             for budget in BUDGETS:
-                cells.append(_leader(atlas.panel(title, oracle), budget))
+                cells.append(_leader(atlas, atlas.panel(title, oracle), budget))
             rows.append([title, "oracle" if oracle else "model", *cells])
     return table(["world", "with", *(f"≤ {b} calls" for b in BUDGETS)], rows)
 
 
-def _leader(records: list[Record], budget: int) -> str:
+def _leader(atlas: Atlas, records: list[Record], budget: int) -> str:
     metric, sign = (
         ("coherence", 1) if any(value(r, "coherence") for r in records) else ("replay_kl", -1)
     )
@@ -97,7 +98,7 @@ def _leader(records: list[Record], budget: int) -> str:
         return "–"
     record, found = max(known, key=lambda pair: (sign * pair[1][0], -_calls(pair[0])))
     unit = "" if metric == "coherence" else " nats"
-    return f"{label(record['sampler'])} {number(*found)}{unit}"
+    return f"{atlas.labels[record['sampler']]} {number(*found)}{unit}"
 
 
 def _calls(record: Record) -> float:
@@ -255,14 +256,14 @@ def _mean(nats: np.ndarray, where: np.ndarray) -> str:
     return f"{nats[where].mean():.4f}" if where.any() else "–"
 
 
-def sizes(atlas: Atlas, sequences: int = 256) -> str:
+def sizes(atlas: Atlas, titles: Iterable[str] = (), sequences: int = 256) -> str:
     """Random order: constant blocks against the block sizes that the information curve asks for."""
     rows = []
-    for title in atlas.titles:
+    for title in titles or atlas.titles:
         world = atlas.world(title)
-        oracle, tokens = world.oracle(), world.sample(sequences, 0, 1_000_000_000)
+        oracle, tokens = world.oracle(), world.sample(sequences, 0)
         assert oracle is not None
-        curve = information_curve(oracle, tokens)
+        curve = information_curve(oracle, world.sample(sequences, 1))  # others than are replayed
         cells = []
         for block in (4, 2):
             calls = -(-world.length // block)
@@ -281,6 +282,21 @@ def sizes(atlas: Atlas, sequences: int = 256) -> str:
     return table(head, rows)
 
 
+def cards(atlas: Atlas) -> str:
+    """The models: held-out bound, floor, and coherence of certainty first, one token a call."""
+    rows = []
+    for name, about in zoo_manifest().items():
+        if "task" in about:
+            shares = [
+                number(about[key], None) if key in about else "–"
+                for key in ("coherence", "coherence_given", "coherence_task")
+            ]
+            bound = number(about["bound"], about["bound_se"])
+            floor = number(about["floor"], about["floor_se"] or None)
+            rows.append([f"`zoo:{name}`", bound, floor, *shares, f"`{about['task']}`"])
+    return table(["model", "bound", "floor", "whole", "half given", "own task", "which is"], rows)
+
+
 def carries(atlas: Atlas) -> str:
     """Wrong sums by the longest chain of carries, both operands given."""
     groups = ((0, 1), (2, 3), (4, 8))
@@ -295,7 +311,9 @@ def carries(atlas: Atlas) -> str:
             wrong = sum((1 - p["value"]) * p["n"] for p in some) / n
             se = settled_se(wrong, sqrt(wrong * (1 - wrong) / n), n)
             cells.append(number(wrong, se, 4))
-        rows.append([record["title"], label(record["sampler"]), f"{_calls(record):.1f}", *cells])
+        rows.append(
+            [record["title"], atlas.labels[record["sampler"]], f"{_calls(record):.1f}", *cells]
+        )
     head = [
         "order of the digits",
         "sampler",
@@ -311,6 +329,7 @@ TABLES: dict[str, Callable[[Atlas], str]] = {
     "along": along,
     "distances": distances,
     "sizes": sizes,
+    "cards": cards,
     "carries": carries,
 }
 

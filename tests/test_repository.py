@@ -20,9 +20,9 @@ def tracked() -> list[Path]:
 
 
 def test_the_tracked_tree_stays_small() -> None:
-    """Over 48 MiB it no longer travels to the GPU machine."""
+    """Over 60 MiB it no longer travels to the GPU machine."""
     total = sum(path.stat().st_size for path in tracked() if path.is_file())
-    assert total < 48 * 2**20
+    assert total < 60 * 2**20
 
 
 def test_weights_live_in_the_zoo_and_stay_under_nine_megabytes() -> None:

@@ -7,12 +7,12 @@ them, so all are reached) and a few tokens.
 """
 
 import numpy as np
-from jaxtyping import Float64, Int
+from jaxtyping import Int
 from torch import Tensor
 
 from maskwalk.errors import MaskwalkError, whole
-from maskwalk.streams import Purpose, block_uniforms
 from maskwalk.worlds.exact.chain import ChainWorld, Column
+from maskwalk.worlds.exact.chance import sparse_rows
 from maskwalk.worlds.exact.listing import listed_entropy
 from maskwalk.worlds.exact.world import neighbours
 from maskwalk.worlds.world import WORLDS
@@ -39,8 +39,8 @@ class Hmm(ChainWorld):
         if states * successors * emissions > 200_000:
             raise MaskwalkError("This hidden chain has over 200,000 edges; take fewer states.")
         self.start_probs = np.full(states, 1.0 / states)
-        self.kernel = _sparse_rows(states, states, successors, seed, 0, chained=True)
-        self.emission_probs = _sparse_rows(states, tokens, emissions, seed, 1)
+        self.kernel = sparse_rows(states, states, successors, seed, 0, chained=True)
+        self.emission_probs = sparse_rows(states, tokens, emissions, seed, 1)
         super().__init__(tokens, self._columns(length), self.start_probs, np.ones(states))
 
     def _columns(self, length: int) -> list[Column]:
@@ -69,16 +69,3 @@ class Hmm(ChainWorld):
             fine = self.valid(tokens[None])[0].tolist()
             signs = [sign if right else f"✗{sign}" for sign, right in zip(signs, fine)]
         return " ".join(signs)
-
-
-def _sparse_rows(
-    rows: int, columns: int, each: int, seed: int, stream: int, chained: bool = False
-) -> Float64[np.ndarray, "rows columns"]:
-    """Random distributions with `each` entries; `chained`: row i holds column i + 1."""
-    u = block_uniforms(seed, Purpose.GRAPH, 0, rows, 2 * columns, stream)
-    rank = u[:, :columns].copy()
-    if chained:
-        rank[np.arange(rows), (np.arange(rows) + 1) % columns] = -1.0
-    kept = rank.argsort(1).argsort(1) < each
-    weight = np.where(kept, -np.log1p(-u[:, columns:]) + 0.1, 0.0)
-    return np.asarray(weight / weight.sum(1, keepdims=True))

@@ -18,6 +18,7 @@ from jaxtyping import Float64, Int
 from torch import Tensor
 
 from maskwalk.errors import MaskwalkError, whole
+from maskwalk.worlds.exact.chance import pick
 from maskwalk.worlds.exact.grammar import Grammar, random_grammar, read_grammar
 from maskwalk.worlds.exact.listing import listed_entropy
 from maskwalk.worlds.exact.world import ExactWorld, Weights, neighbours
@@ -92,8 +93,8 @@ class Pcfg(ExactWorld):
             mass = self._splits(self._widths, width)  # (splits, rules)
             own = rules.parent == np.arange(len(rules.names))[:, None]
             options = np.where(own[:, None, :], mass, 0.0).reshape(len(own), -1).cumsum(1)
-            pick = _pick(options[symbol], u[row, number])
-            k, rule = pick // len(rules.probs) + 1, pick % len(rules.probs)
+            choice = pick(options[symbol], u[row, number])
+            k, rule = choice // len(rules.probs) + 1, choice % len(rules.probs)
             for size in range(1, width):
                 here = k == size
                 at = (row[here], number[here], start[here], rules.left[rule[here]])
@@ -101,7 +102,7 @@ class Pcfg(ExactWorld):
                 after = (at[1] + 2 * size, at[2] + size, rules.right[rule[here]])
                 spans[width - size].append((at[0], *after))
         row, number, start, symbol = (np.concatenate(x) for x in zip(*spans[1]))
-        tokens[row, start] = _pick(rules.lexicon.cumsum(1)[symbol], u[row, number])
+        tokens[row, start] = pick(rules.lexicon.cumsum(1)[symbol], u[row, number])
         return tokens
 
     def entropy(self) -> float | None:
@@ -140,11 +141,6 @@ class Pcfg(ExactWorld):
         if not all(fine):
             return " ".join(word if right else f"✗{word}" for word, right in zip(words, fine))
         return self.grammar.best_tree(tokens.tolist())
-
-
-def _pick(cumulative: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """The first entry whose share of the total exceeds u."""
-    return np.asarray((cumulative > u[:, None] * cumulative[:, -1:]).argmax(1))
 
 
 @dataclass(frozen=True, eq=False)

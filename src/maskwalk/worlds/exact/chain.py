@@ -23,6 +23,7 @@ from scipy.special import entr
 from torch import Tensor
 
 from maskwalk.errors import MaskwalkError
+from maskwalk.worlds.exact.chance import pick
 from maskwalk.worlds.exact.world import ExactWorld, Weights
 from maskwalk.worlds.sparse import Sparse
 
@@ -97,10 +98,10 @@ class ChainWorld(ExactWorld):
     def _sample(self, u: Float64[np.ndarray, "count draws"]) -> np.ndarray:
         """A path from left to right, each edge by its exact probability given the state."""
         first = (self.start * self._backward[0]).cumsum()
-        state = _pick(np.tile(first, (len(u), 1)), u[:, 0])
+        state = pick(np.tile(first, (len(u), 1)), u[:, 0])
         tokens = np.zeros((len(u), self.length), dtype=np.int64)
         for t, (column, (edges, cumulative)) in enumerate(zip(self.columns, self._choices)):
-            edge = edges[state, _pick(cumulative[state], u[:, t + 1])]
+            edge = edges[state, pick(cumulative[state], u[:, t + 1])]
             tokens[:, column.positions] = column.symbols[column.symbol[edge]]
             state = column.target[edge]
         return tokens
@@ -154,11 +155,6 @@ class ChainWorld(ExactWorld):
     def _split(self, tokens: Tensor) -> tuple[Tensor, ...]:
         edges = max(len(column.source) for column in self.columns)
         return torch.split(tokens, max(1, CELLS // edges))
-
-
-def _pick(cumulative: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """The first entry whose cumulative probability exceeds u."""
-    return np.asarray((cumulative > u[:, None] * cumulative[:, -1:]).argmax(1))
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from maskwalk.errors import MaskwalkError, real, whole
-from maskwalk.streams import Purpose, block_uniforms
+from maskwalk.worlds.exact.chance import sparse_rows
 
 TERM = re.compile(r"\s*(?:(\"[^\"]*\"|'[^']*')|([^\s\[\]|]+))")
 CHANCE = re.compile(r"\s*\[\s*([0-9.eE+-]+)\s*\]\s*$")
@@ -83,7 +83,7 @@ def random_grammar(
     whole("nonterminals", nonterminals, 1, 64), whole("words", words, 1, 4096)
     whole("branches", branches, 1, nonterminals**2), whole("lexicon", lexicon, 1, words)
     whole("seed", seed, 0, 2**63 - 1)
-    probs = 0.5 * _sparse(nonterminals, nonterminals**2, branches, seed, 0)
+    probs = 0.5 * sparse_rows(nonterminals, nonterminals**2, branches, seed, 0)
     parent, pair = np.nonzero(probs)
     letters = len(ascii_lowercase)
     names = [ascii_lowercase[i] if words <= letters else f"w{i}" for i in range(words)]
@@ -94,16 +94,8 @@ def random_grammar(
         pair // nonterminals,
         pair % nonterminals,
         probs[parent, pair],
-        0.5 * _sparse(nonterminals, words, lexicon, seed, 1),
+        0.5 * sparse_rows(nonterminals, words, lexicon, seed, 1),
     )
-
-
-def _sparse(rows: int, columns: int, each: int, seed: int, stream: int) -> np.ndarray:
-    """Random distributions with `each` positive entries."""
-    u = block_uniforms(seed, Purpose.GRAPH, 0, rows, 2 * columns, stream)
-    kept = u[:, :columns].argsort(1).argsort(1) < each
-    weight = np.where(kept, -np.log1p(-u[:, columns:]) + 0.1, 0.0)
-    return np.asarray(weight / weight.sum(1, keepdims=True))
 
 
 def read_grammar(text: str) -> Grammar:
