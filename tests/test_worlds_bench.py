@@ -167,7 +167,11 @@ def test_wrong_sums_by_their_longest_chain_of_carries() -> None:
     tokens[world.carries(tokens).sum(1) == 3, -1] = -1  # break those with three carries
     tokens = torch.where(tokens < 0, (world.sample(300, 0) + 1) % 10, tokens)
     cell = Cell.checked(
-        world="addition(digits=3)", task="operands", sampler="random(block=2)", count=32
+        world="addition(digits=3)",
+        task="operands",
+        sampler="random(block=2)",
+        count=32,
+        metrics=("coherence_by_carries",),
     )
     by = run_cell(cell)[0]["metrics"]["coherence_by_carries"]["by"]
     assert [part["at"] for part in by] == sorted({part["at"] for part in by})

@@ -139,7 +139,7 @@ def given_sum(world: World, prompts: int, seed: int) -> Prompts:
     better=1,
     limits=(0, 1),
     drawn=False,
-    world="addition",
+    world=None,
 )
 def coherence_by_carries(sample: Sample) -> Estimate | None:
     """Coherence of sums whose longest chain of carries has h places, for every h that occurs."""
