@@ -37,6 +37,7 @@ BAD_WORLDS: list[tuple[str, dict[str, Any], str]] = [
     ("regular", {"weights": [1.0, 1.0, 1.0, nan]}, "a weight must be a number, not nan"),
     ("regular", {"weights": [1.0, 1.0, 1.0, inf]}, "a weight must be between 0 and 1e+06"),
     ("regular", {"weights": [0.0, 0.0, 1.0, 1.0]}, "No words of length 16"),
+    ("regular", {"accepting": [0]}, "accepting lists states of a dfa"),
     ("regular", {"dfa": []}, "dfa must be a list of rows with 4 states each"),
     ("regular", {"dfa": [[0, 0]]}, "dfa must be a list of rows with 4 states each"),
     (

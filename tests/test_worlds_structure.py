@@ -1,4 +1,4 @@
-"""What worlds say of their structure: partition functions to differentiate, and separators."""
+"""What worlds say of their structure: where a sequence breaks, partition functions, separators."""
 
 from collections import defaultdict
 from itertools import product
@@ -13,6 +13,56 @@ from maskwalk import TASKS, WORLDS
 from maskwalk.worlds.exact.partition import Partition
 from maskwalk.worlds.separators import Separator, halved
 from tests.worlds_by_definition import PALINDROMES, Words, normalised, weights_of
+
+# ---- where a sequence breaks
+
+
+def first_break(law: Words, word: tuple[int, ...]) -> list[int]:
+    """The first position after which no sequence goes on as this one began."""
+    lengths = range(1, len(word) + 1)
+    return [n - 1 for n in lengths if all(other[:n] != word[:n] for other in law)][:1]
+
+
+def repeats(units: list[list[int]], word: tuple[int, ...]) -> list[int]:
+    """Where a value repeats an earlier one of its unit."""
+    return [
+        i
+        for i, value in enumerate(word)
+        if any(word[j] == value for unit in units if i in unit for j in unit if j < i)
+    ]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "latin(n=3)",
+        "sudoku(box=2)",
+        "dyck(kinds=1, depth=2, length=6)",
+        "hmm(states=3, tokens=3, length=4, successors=1, emissions=1)",
+        f"pcfg(grammar={PALINDROMES!r}, length=7)",
+        "hierarchy(depth=2, symbols=3)",
+        "hierarchy(depth=2, symbols=3, nodes='shown')",
+    ],
+)
+def test_valid_says_where_a_sequence_breaks(spec: str) -> None:
+    world = WORLDS.build(spec)
+    law = weights_of(world, {})
+    tokens = world.sample(60, 0)
+    noise = world.sample(60, 1).roll(1, 1)
+    mixed = torch.where(torch.arange(tokens.numel()).view_as(tokens) % 4 == 0, noise, tokens)
+    assert not bool(world.valid(mixed).all(1).all())
+    for word, fine in zip(map(tuple, mixed.tolist()), world.valid(mixed).tolist()):
+        units = getattr(world, "units", None)
+        wrong = repeats(units().tolist(), word) if units else first_break(law, word)
+        assert [i for i, right in enumerate(fine) if not right] == wrong
+
+
+def test_valid_says_which_digits_of_a_sum_are_wrong() -> None:
+    world = WORLDS.build("addition(digits=3, base=10, order='interleaved')")
+    tokens = torch.tensor([[7, 5, 2, 0, 9, 0, 1, 2, 4, 0], [7, 5, 2, 0, 9, 1, 1, 2, 3, 1]])
+    # 107 + 295 = 402, units first; then 312 with a carry in front: tens, hundreds and that.
+    assert (~world.valid(tokens)).nonzero().tolist() == [[1, 5], [1, 8], [1, 9]]
+
 
 # ---- the general oracle beside the direct ones
 
@@ -89,6 +139,9 @@ def test_the_general_oracle_agrees_with_the_direct_one(spec: str, general: Any) 
         found, direct = slow.oracle()(asked), world.oracle()(asked)
         assert torch.equal(found == -torch.inf, direct == -torch.inf)
         torch.testing.assert_close(found.exp(), direct.exp(), rtol=0, atol=1e-12)
+        shown = asked != world.vocab_size
+        for weights in (slow.marginals(asked), world.marginals(asked)):  # zero off what is revealed
+            assert not weights.scatter(2, asked.where(shown, 0)[..., None], 0.0)[shown].any()
     assert slow.oracle().impossible == world.oracle().impossible
     assert world.oracle().impossible or not spec.startswith(("hmm", "pcfg(grammar"))
     for some in (tokens, mixed):
@@ -147,6 +200,23 @@ def test_separators_leave_their_parts_independent(spec: str) -> None:
     separators = world.separators()
     assert sorted(positions(separators)) == list(range(world.length))
     assert separates(law_of(world), separators)
+
+
+@pytest.mark.parametrize(
+    ("spec", "calls"),
+    [
+        ("addition(digits=8)", 3 * 4),  # nine columns: four of them on the longest way down
+        ("potts(height=4, width=6)", 4 * 3),
+        ("potts(height=4, width=15)", 4 * 4),
+        ("hierarchy(depth=4, symbols=8, nodes='shown')", 7),
+        ("hierarchy(depth=5, symbols=8, nodes='shown')", 8),
+    ],
+)
+def test_separators_leave_small_parts(spec: str, calls: int) -> None:
+    def longest(separator: Separator) -> int:
+        return len(separator.positions) + max(map(longest, separator.parts), default=0)
+
+    assert longest(WORLDS.build(spec).separators()) <= calls
 
 
 def test_what_does_not_separate_is_seen() -> None:

@@ -34,6 +34,8 @@ class Regular(AutomatonWorld):
     ) -> None:
         self.alphabet = _alphabet(alphabet)
         whole("length", length, 1, 65_535)
+        if dfa is None and accepting is not None:
+            raise MaskwalkError("accepting lists states of a dfa; give dfa=[[…], …] with it.")
         if dfa is None:
             if not isinstance(pattern, str):
                 raise MaskwalkError(f"pattern must be a regular expression, not {pattern!r}.")
