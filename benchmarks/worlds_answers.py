@@ -105,12 +105,19 @@ def _calls(record: Record) -> float:
     return float(record["metrics"]["calls"]["value"])
 
 
-def duel(atlas: Atlas) -> str:
+def duel_given(atlas: Atlas) -> str:
+    """The same where a random half of the positions is given, with the oracle."""
+    return duel(atlas, "given(share=0.5)", (True,))
+
+
+def duel(
+    atlas: Atlas, task: str = "unconditional()", oracles: tuple[bool, ...] = (True, False)
+) -> str:
     """Bisection against the best mixture of certainty-first settings at its calls."""
     rows = []
-    for oracle in (True, False):
+    for oracle in oracles:
         for title in atlas.titles:
-            records = atlas.panel(title, oracle)
+            records = atlas.panel(title, oracle, task)
             (own,) = [r for r in records if r["sampler"] == "bisection(order=1)"]
             if value(own, "coherence") is None:
                 continue
@@ -127,7 +134,7 @@ def duel(atlas: Atlas) -> str:
                 [
                     title,
                     "oracle" if oracle else "model",
-                    f"{_calls(own):.0f}",
+                    f"{_calls(own):.1f}".removesuffix(".0"),
                     number(mine, mine_se),
                     *cells,
                 ]
@@ -326,6 +333,7 @@ def carries(atlas: Atlas) -> str:
 TABLES: dict[str, Callable[[Atlas], str]] = {
     "best": best,
     "duel": duel,
+    "duel_given": duel_given,
     "along": along,
     "distances": distances,
     "sizes": sizes,

@@ -45,7 +45,9 @@ def test_the_other_runs_are_whole(name: str, cells: int) -> None:
     assert len({r["key"] for r in load_records(ROOT / "results" / name)}) == cells
 
 
-@pytest.mark.parametrize("name", ["best", "duel", "along", "distances", "cards", "carries"])
+@pytest.mark.parametrize(
+    "name", ["best", "duel", "duel_given", "along", "distances", "cards", "carries"]
+)
 def test_the_tables_of_the_worlds_are_what_the_command_prints(name: str) -> None:
     page = (ROOT / "docs" / "worlds.md").read_text("utf-8")
     run = "carries" if name == "carries" else "worlds"

@@ -9,7 +9,9 @@ import torch
 from maskwalk import TASKS, WORLDS, World, broken_denoiser, broken_world
 from maskwalk.denoisers.resolve import resolve_world
 from maskwalk.errors import MaskwalkError
+from maskwalk.worlds.exact.partition import Partition
 from maskwalk.worlds.walks.world import walk_parts, walk_world
+from maskwalk.worlds.world import build_world
 from tests.coins import Coins, Oracle
 
 # A small instance of every registered world; `coins` is the toy of tests/coins.py.
@@ -87,6 +89,22 @@ def test_an_oracle_of_the_usual_size_gives_the_same_bits_in_any_batch(name: str)
     world = WORLDS.build(f"{name}()")
     canvas = TASKS.build("given(share=0.5)", world=world, prompts=40, seed=0).tokens
     assert broken_denoiser(world.oracle(), canvas) == {}
+
+
+def test_a_world_of_nothing_and_one_of_no_sequence_are_refused() -> None:
+    class Empty(Partition):
+        length, vocab_size = 3, 2
+
+        def log_partition(self, unary: Any) -> Any:
+            return (unary.sum((1, 2)) * 0).log()
+
+        def show(self, tokens: Any) -> str:
+            return ""
+
+    with pytest.raises(MaskwalkError, match="No sequence of this length is possible"):
+        Empty().sample(1, 0)
+    with pytest.raises(MaskwalkError, match="0 positions and 2 tokens"):
+        build_world("coins(length=0)")
 
 
 def test_every_registered_world_is_checked() -> None:

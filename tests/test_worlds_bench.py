@@ -8,7 +8,15 @@ from typing import Any
 import pytest
 import torch
 
-from maskwalk import SAMPLERS, WORLDS, Sample, sampler_law, total_variation
+from maskwalk import (
+    SAMPLERS,
+    WORLDS,
+    Sample,
+    diagnose,
+    evaluate,
+    sampler_law,
+    total_variation,
+)
 from maskwalk.bench.cell import Cell, run_cell
 from maskwalk.bench.experiment import Experiment, load_experiment
 from maskwalk.bench.verdict.suite import scenes
@@ -67,6 +75,14 @@ def test_bisection_along_the_world_is_exact(spec: str, calls: int) -> None:
 def test_a_world_without_separators_is_refused_before_anything_runs(spec: str) -> None:
     with pytest.raises(MaskwalkError, match="names no separators"):
         Cell.checked(world=spec, task="unconditional", sampler=ALONG)
+
+
+def test_no_verdict_on_a_rule_that_has_to_know_its_world() -> None:
+    wrapped = f"blocks(size=6, inner={ALONG})"
+    assert SAMPLERS.build(wrapped).needs_world and not SAMPLERS.build("bisection").needs_world
+    for policy in (ALONG, wrapped):
+        with pytest.raises(MaskwalkError, match="has to know its world"):
+            evaluate(policy, "worlds", progress=False)
 
 
 def test_it_has_to_know_its_world() -> None:
@@ -150,6 +166,10 @@ def test_full_support_has_no_coherence() -> None:
     metrics = run_cell(cell)[0]["metrics"]
     assert metrics["coherence"] is None and metrics["first_invalid"] is None
     assert metrics["pair_tv"] is None  # something is given
+    world = WORLDS.build("potts(height=2, width=3)")
+    row = diagnose(world, world.oracle(), SAMPLERS.build("bisection"), world.sample(8, 0))
+    assert row["coherence"] is None and row["reliable"] is None and row["kl"] >= 0
+    assert world.oracle().notes == () and WORLDS.build("latin").oracle().notes
 
 
 def test_impossible_evidence_is_counted_in_the_record() -> None:

@@ -21,7 +21,7 @@ BAD_WORLDS: list[tuple[str, dict[str, Any], str]] = [
     ("regular", {"pattern": ""}, "No words of length 16 over 'abcd' match ''"),
     ("regular", {"pattern": "(ab"}, "at place 4: a bracket is not closed"),
     ("regular", {"pattern": "ab)"}, "at place 3: ')' has no partner"),
-    ("regular", {"pattern": "*a"}, "at place 2: nothing stands before '*'"),
+    ("regular", {"pattern": "*a"}, "at place 1: nothing stands before '*'"),
     ("regular", {"pattern": "a|+"}, "nothing stands before '+'"),
     ("regular", {"pattern": "[ab"}, "is not closed"),
     ("regular", {"pattern": "a{2,1}"}, "the lower first"),
@@ -29,7 +29,7 @@ BAD_WORLDS: list[tuple[str, dict[str, Any], str]] = [
     ("regular", {"pattern": "a{1001}"}, "counts go from 0 to 1000"),
     ("regular", {"pattern": "a{0,1000}"}, "is nested too deep; take smaller counts"),
     ("regular", {"pattern": "(.*a){1}.{11}a.*"}, "needs more than 2,000 states"),
-    ("regular", {"pattern": "ax"}, "'x' is not in the alphabet 'abcd'"),
+    ("regular", {"pattern": "ax"}, "at place 2: 'x' is not in the alphabet 'abcd'"),
     ("regular", {"pattern": "a\\"}, "nothing stands after the backslash"),
     ("regular", {"alphabet": ""}, "alphabet must be different letters"),
     ("regular", {"alphabet": "aba"}, "alphabet must be different letters"),
@@ -175,3 +175,8 @@ def test_what_the_tasks_reveal(spec: str, task: str, revealed: list[int] | None)
     else:
         wanted = torch.isin(torch.arange(world.length), torch.tensor(revealed))
         assert torch.equal(shown, wanted.expand_as(shown))
+
+
+def test_a_word_where_a_number_belongs_gets_a_sentence() -> None:
+    with pytest.raises(MaskwalkError, match="beta of world 'potts' must be a number, not inf"):
+        WORLDS.build("potts(beta=inf)")

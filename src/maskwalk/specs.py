@@ -154,6 +154,12 @@ class Registry(Generic[T]):
                 if parameter.default is inspect.Parameter.empty:
                     raise MaskwalkError(f"{self.kind} {spec.name!r} needs {key}=….")
                 values[key] = parameter.default
+        for key, value in values.items():
+            default, own = known[key].default, key not in self._parts[spec.name]
+            if own and isinstance(value, Spec) and type(default) in (int, float):
+                raise MaskwalkError(
+                    f"{key} of {self.kind} {spec.name!r} must be a number, not {value.name}."
+                )
         for key, table in self._parts[spec.name].items():
             if not isinstance(values[key], str | Spec):
                 example = next(iter(table), "name")

@@ -58,12 +58,14 @@ class Likelihood:
 
 
 def estimate(
-    replays: Sequence[Replayed], weights: Float64[Tensor, " batch"] | None = None
+    replays: Sequence[Replayed],
+    weights: Float64[Tensor, " batch"] | None = None,
+    full_support: bool = False,
 ) -> Likelihood:
     """Estimates from the same sequences replayed under one or more orders.
 
     `weights` (that sum to 1) turn the means into exact sums: all sequences of a small law, each
-    with its probability.
+    with its probability. Under a law of full support every sequence is coherent: no estimate then.
     """
     if not replays:
         raise MaskwalkError("There is nothing to estimate from: no replay was given.")
@@ -76,8 +78,9 @@ def estimate(
     if log_law is not None:
         loss = log_law - log_q
         ratio = (-loss).exp()
-        estimates["coherence"], estimates["coherence_se"] = mean(ratio)
-        estimates["ess"] = len(ratio) * mean(ratio)[0] ** 2 / max(mean(ratio**2)[0], 1e-300)
+        if not full_support:
+            estimates["coherence"], estimates["coherence_se"] = mean(ratio)
+            estimates["ess"] = len(ratio) * mean(ratio)[0] ** 2 / max(mean(ratio**2)[0], 1e-300)
         paths = torch.stack([log_law - r.log_prob.sum(1) for r in replays]).mean(0)
         mixing = torch.where(paths.isinf(), 0.0, paths - loss)
         if replays[0].split:

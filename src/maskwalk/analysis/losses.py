@@ -113,7 +113,7 @@ def diagnose(
             for some in ids.split(BATCH)
         ]
         replays.append(_join(parts))
-    likelihood = estimate(replays)
+    likelihood = estimate(replays, full_support=getattr(world, "full_support", False))
     calls = torch.cat([r.calls for r in replays]).to(torch.float64)
     row: Row = {"sampler": repr(sampler), "calls": float(calls.mean())}
     row |= {"calls_max": int(calls.max()), **asdict(likelihood), "reliable": likelihood.reliable}

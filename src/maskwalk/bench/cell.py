@@ -84,7 +84,7 @@ class Cell:
         world = resolve_world(denoiser, place)
         drawn, broken = read_draw(preset, draw, ties)
         rule = SAMPLERS.build(sampler)
-        if "along='world'" in repr(rule):  # whether it can be is for the world to say
+        if rule.needs_world:  # whether it can be is for the world to say
             rule.in_world(build_world(world))
         for name in metrics or ():
             METRICS.canonical(name)

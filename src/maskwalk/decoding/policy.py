@@ -34,16 +34,21 @@ class Sampler(ABC):
 
     def in_world(self, world: World) -> "Sampler":
         """The same sampler, told of its world (and so are the samplers it is made of)."""
-        names = getattr(self, "__dataclass_fields__", ())
-        values = {name: getattr(self, name) for name in names if hasattr(self, name)}
-        told: dict[str, Any] = {
-            name: value.in_world(world)
-            for name, value in values.items()
-            if isinstance(value, Sampler)
-        }
-        if "world" in values:
+        told: dict[str, Any] = {name: part.in_world(world) for name, part in self._parts().items()}
+        if "world" in getattr(self, "__dataclass_fields__", ()):
             told["world"] = world
         return replace(self, **told) if told else self  # type: ignore[type-var]
+
+    @property
+    def needs_world(self) -> bool:
+        """Whether it runs only where it has been told of its world."""
+        return any(part.needs_world for part in self._parts().values())
+
+    def _parts(self) -> dict[str, "Sampler"]:
+        """The samplers it is made of, by field."""
+        names = getattr(self, "__dataclass_fields__", ())
+        values = {name: getattr(self, name, None) for name in names}
+        return {name: value for name, value in values.items() if isinstance(value, Sampler)}
 
     def first_picks(self, length: int) -> range | None:
         """Where its first pick is uniform if all scores tie (None: not decided by ties)."""

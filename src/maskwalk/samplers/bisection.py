@@ -47,6 +47,11 @@ class Bisection(UnmaskingPolicy):
         if self.along == "world" and self.world is not None:
             self._separators(self.world)
 
+    @property
+    def needs_world(self) -> bool:
+        """Along the world it has to know which."""
+        return self.along == "world"
+
     def _separators(self, world: World | None) -> Separator:
         """The world's, or a sentence."""
         if world is None:
@@ -57,9 +62,9 @@ class Bisection(UnmaskingPolicy):
         separators: Separator | None = getattr(world, "separators", lambda: None)()
         if separators is None:
             raise MaskwalkError(
-                f"{type(world).__name__} names no separators, so bisection cannot go along it: no "
-                "set of its tokens, short of nearly all, leaves the rest independent. Use "
-                "bisection(order=k), or another world."
+                f"{type(world).__name__} names no separators, so bisection cannot go along it. Use "
+                "bisection(order=k), or a world that has some: addition, potts, walks, "
+                "hierarchy(nodes='shown')."
             )
         return separators
 

@@ -32,9 +32,9 @@ CELLS = 1 << 17  # pairs × positions × canvases worked on at once: what a cach
 class Pcfg(ExactWorld):
     """Sentences of a random grammar, or of one of your own, all of one length.
 
-    `grammar` is text as nltk reads it, in Chomsky normal form, such as
-    'S -> S S [0.4] | "a" [0.6]'; empty: a random one of `nonterminals` and `words`, with
-    `branches` pairs and `lexicon` words for each nonterminal.
+    `grammar` is text as nltk reads it, in Chomsky normal form, rules separated by semicolons:
+    'S -> S A [0.4] | "a" [0.6]; A -> "b" [1.0]'. Empty: a random one of `nonterminals` and `words`,
+    with `branches` pairs and `lexicon` words for each nonterminal.
     """
 
     def __init__(

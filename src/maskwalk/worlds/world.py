@@ -17,6 +17,7 @@ from jaxtyping import Bool, Float64, Int64
 from torch import Tensor
 
 from maskwalk.denoiser import Denoiser
+from maskwalk.errors import MaskwalkError
 from maskwalk.specs import Registry
 
 
@@ -70,4 +71,10 @@ WORLDS: Registry[World] = Registry("world", home="maskwalk.worlds.table")
 @lru_cache(maxsize=4)
 def build_world(spec: str) -> World:
     """The world of a canonical spec (kept: the cells of one world come after each other)."""
-    return WORLDS.build(spec)
+    world = WORLDS.build(spec)
+    if world.length < 1 or world.vocab_size < 1:
+        raise MaskwalkError(
+            f"{spec} has {world.length} positions and {world.vocab_size} tokens; a world needs at "
+            "least one of each."
+        )
+    return world

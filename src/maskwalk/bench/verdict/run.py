@@ -53,6 +53,11 @@ def evaluate(
     policy_settings = candidate(policy)
     stages = scenes(suite) if isinstance(suite, str) else tuple(suite)
     name = suite if isinstance(suite, str) else "own"
+    if any(sampler.needs_world for sampler in policy_settings.settings.values()):
+        raise MaskwalkError(
+            f"{policy_settings.name} has to know its world, and the contract and the suites have "
+            "worlds that cannot tell it what it asks for; compare it with `maskwalk bench`."
+        )
     contract = {
         label: broken_checks(sampler) for label, sampler in policy_settings.settings.items()
     }

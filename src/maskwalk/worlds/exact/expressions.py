@@ -181,6 +181,7 @@ class _Reader:
         if sign == ".":
             return self._letters(self.alphabet)
         if sign in "*+?{}])":
+            self.at -= 1
             self._fail(f"nothing stands before {sign!r}")
         if sign == "\\" and not self._peek():
             self._fail("nothing stands after the backslash")
@@ -203,5 +204,6 @@ class _Reader:
     def _letters(self, letters: str) -> Node:
         strange = [letter for letter in letters if letter not in self.alphabet]
         if strange:
+            self.at -= 1
             self._fail(f"{strange[0]!r} is not in the alphabet {self.alphabet!r}")
         return ("letters", "".join(sorted(set(letters)))) if letters else NONE

@@ -20,6 +20,7 @@ import torch
 from jaxtyping import Float64, Int
 from torch import Tensor
 
+from maskwalk.errors import MaskwalkError
 from maskwalk.streams import inverse_cdf
 from maskwalk.worlds.exact.world import ExactWorld, Weights
 
@@ -40,6 +41,8 @@ class Partition(ExactWorld):
         """From left to right, each token by its conditional."""
         uniforms = torch.from_numpy(np.ascontiguousarray(u))
         tokens = torch.full(u.shape, self.vocab_size)
+        if len(u) and not float(self.log_partition(self._unary(tokens[:1]))) > -torch.inf:
+            raise MaskwalkError("No sequence of this length is possible in this world.")
         for t in range(self.length):
             tokens[:, t] = inverse_cdf(self.marginals(tokens)[:, t].log(), uniforms[:, t])
         return tokens.numpy()

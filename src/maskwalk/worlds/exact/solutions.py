@@ -59,7 +59,7 @@ class Solutions(ExactWorld):
 
     def _count(self, table: Tensor, tokens: Tensor) -> Tensor:
         revealed = tokens != self.vocab_size
-        canvas = torch.nn.functional.one_hot(tokens, self.vocab_size + 1)[..., :-1]
+        canvas = torch.nn.functional.one_hot(tokens.to(torch.int64), self.vocab_size + 1)[..., :-1]
         agree = canvas.flatten(1).to(table) @ table.T == revealed.sum(1, keepdim=True)
         return (agree.to(table) @ table).view(len(tokens), self.length, self.vocab_size)
 

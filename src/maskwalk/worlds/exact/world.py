@@ -93,12 +93,12 @@ class Oracle:
 
     score_grid = 1e-9
     exact = True  # its marginals are the law's own
-    notes = (NOTE,)
 
     def __init__(self, law: ExactWorld) -> None:
         self.law = law
         self.vocab_size = self.mask_id = law.vocab_size
         self.impossible = 0  # canvases asked about so far that no sequence agrees with
+        self.notes = () if getattr(law, "full_support", False) else (NOTE,)
 
     def __call__(
         self, tokens: Int[Tensor, "batch length"], at: Bool[Tensor, "batch length"] | None = None
