@@ -328,9 +328,9 @@ def test_senseless_questions_are_refused() -> None:
     law = random_chain(5, 5, 0)
     for kind in (ChainOracle, LiftedOracle, EnumerationOracle):
         oracle = kind(law)
-        with pytest.raises(MaskwalkError, match="has 4 positions but the law's walks have 5"):
+        with pytest.raises(MaskwalkError, match="has 4 positions but the world's sequences have 5"):
             oracle(torch.full((1, 4), 5))
-        with pytest.raises(MaskwalkError, match="tokens from 5 to 6; nodes are 0 to 4"):
+        with pytest.raises(MaskwalkError, match="tokens from 5 to 6; they are 0 to 4"):
             oracle(torch.tensor([[5, 5, 6, 5, 5]]))
         with pytest.raises(MaskwalkError, match="revealed position"):
             oracle(torch.tensor([[5, 5, 0, 5, 5]]), torch.ones((1, 5), dtype=torch.bool))

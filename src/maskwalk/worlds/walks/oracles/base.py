@@ -12,8 +12,7 @@ from abc import ABC, abstractmethod
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from maskwalk.denoiser import masked_positions
-from maskwalk.errors import MaskwalkError
+from maskwalk.worlds.exact.world import check_question
 from maskwalk.worlds.walks.laws import WalkLaw
 
 LEAK = "impossible evidence, if any: limit of a vanishing uniform leak"
@@ -49,22 +48,7 @@ class Oracle(ABC):
         self, tokens: Int[Tensor, "batch length"], at: Bool[Tensor, "batch length"] | None
     ) -> Bool[Tensor, "batch length"]:
         """The places to answer for, after checking that the question makes sense."""
-        if tokens.shape[1] != self.length:
-            raise MaskwalkError(
-                f"The canvas has {tokens.shape[1]} positions but the law's walks have "
-                f"{self.length}; build the law with the length you decode."
-            )
-        if tokens.numel() and (tokens.min() < 0 or tokens.max() > self.mask_id):
-            raise MaskwalkError(
-                f"The canvas holds tokens from {tokens.min()} to {tokens.max()}; nodes are 0 to "
-                f"{self.vocab_size - 1} and {self.mask_id} is the mask."
-            )
-        places = masked_positions(tokens, self.mask_id, at)
-        if at is not None and bool((at & (tokens != self.mask_id)).any()):
-            raise MaskwalkError(
-                "A marginal was asked at a revealed position; ask only where the mask is."
-            )
-        return places
+        return check_question(tokens, at, self.length, self.mask_id)
 
 
 def chunks(count: int, size: int) -> list[slice]:
