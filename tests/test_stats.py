@@ -46,10 +46,17 @@ def test_ratio_and_mean_agree_for_equal_sizes() -> None:
     assert found.se == pytest.approx(plain.se)
 
 
-def test_the_jackknife_of_a_mean_is_its_standard_error() -> None:
+def test_balanced_halves_give_the_standard_error_of_a_mean() -> None:
     values = np.random.default_rng(1).normal(size=16)
-    left_out = (values.sum() - values) / 15
-    assert stats.jackknife_se(left_out) == pytest.approx(values.std(ddof=1) / 4)
+    sides = stats.half_splits(16)
+    assert np.array_equal(sides @ sides.T, 16 * np.eye(15)) and not sides.sum(1).any()
+    first, second = ((sides == which) @ values / 8 for which in (1, -1))
+    assert stats.half_split_se(first, second) == pytest.approx(values.std(ddof=1) / 4)
+
+
+@pytest.mark.parametrize(("n", "groups"), [(1, 1), (2, 2), (3, 2), (15, 8), (16, 16), (999, 16)])
+def test_groups_are_a_power_of_two(n: int, groups: int) -> None:
+    assert stats.split_groups(n) == groups
 
 
 def test_weights_make_exact_sums() -> None:

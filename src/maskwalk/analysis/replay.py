@@ -31,7 +31,7 @@ from torch import Tensor
 
 from maskwalk.decoding.decode import decode
 from maskwalk.decoding.draw import Draw
-from maskwalk.decoding.policy import Sampler, UnmaskingPolicy
+from maskwalk.decoding.policy import Sampler, chooses_first
 from maskwalk.denoiser import Denoiser
 from maskwalk.errors import MaskwalkError
 from maskwalk.samplers.bisection import Bisection
@@ -228,10 +228,7 @@ def replay(
 
 def check_replayable(sampler: Sampler, draw: Draw | None = None) -> None:
     """Refuses what has no likelihood by replay, and says why."""
-    plain_policy = (
-        isinstance(sampler, UnmaskingPolicy) and type(sampler).step is UnmaskingPolicy.step
-    )
-    if not plain_policy or sampler.remasks:
+    if not chooses_first(sampler):
         why = (
             "takes revealed tokens back, so many paths lead to one walk"
             if sampler.remasks

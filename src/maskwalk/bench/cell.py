@@ -19,7 +19,8 @@ from maskwalk.analysis.replay import replayable
 from maskwalk.bench.pictures import draw_pictures
 from maskwalk.bench.records import SCHEMA, Record, TraceRecord
 from maskwalk.decoding.decode import Decoded, decode
-from maskwalk.decoding.draw import DRAWS, mode_name, read_draw
+from maskwalk.decoding.draw import DRAWS, Draw, mode_name, read_draw
+from maskwalk.decoding.kinds import result_kind
 from maskwalk.decoding.policy import SAMPLERS, Sampler
 from maskwalk.denoiser import Denoiser
 from maskwalk.denoisers.resolve import (
@@ -179,6 +180,7 @@ def run_cell(
         "sampler": cell.sampler,
         "denoiser": cell.denoiser,
         "mode": cell.mode,
+        "kind": _kind(sampler, draw, decoded, sample),
         "draw": cell.draw,
         "ties": cell.ties,
         "count": cell.count,
@@ -227,6 +229,12 @@ def _readings(cell: Cell, denoiser: Denoiser, sampler: Sampler, device: str) -> 
         ties=cell.ties,
     )
     return {REPLAY: row}
+
+
+def _kind(sampler: Sampler, draw: Draw, decoded: Decoded, sample: Sample) -> str:
+    """exact, factorised or shaped: what the sampler says, its draws, and what it did."""
+    one_at_a_time = bool((decoded.calls >= sample.masked).all())
+    return result_kind(sampler.law_kind, draw.exact, one_at_a_time)
 
 
 def cell_record(cell: dict[str, Any], traces: bool, device: str) -> Record:

@@ -51,6 +51,7 @@ class Record(TypedDict, total=False):
     sampler: str
     denoiser: str
     mode: str  # how tokens were drawn, in a word
+    kind: str  # exact, factorised or shaped (decoding/kinds.py)
     draw: str
     ties: str
     count: int

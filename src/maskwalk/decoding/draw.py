@@ -59,6 +59,11 @@ class Draw:
         real("min_p", self.min_p, 0.0, 1.0)
         real("floor", self.floor, 0.0, 1.0)
 
+    @property
+    def exact(self) -> bool:
+        """Whether tokens come from the denoiser's own marginals: nothing cut off or sharpened."""
+        return self == Draw()
+
     def shape(self, log_probs: Float[Tensor, "rows vocab"]) -> Float[Tensor, "rows vocab"]:
         """The marginals the tokens are really drawn from: temperature and truncation applied."""
         if self.temperature != 1.0:

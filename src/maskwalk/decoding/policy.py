@@ -13,6 +13,7 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from maskwalk.decoding.canvas import Canvas, RoundStreams, State
+from maskwalk.decoding.kinds import FACTORISED, SHAPED
 from maskwalk.decoding.view import View
 from maskwalk.denoiser import Denoiser
 from maskwalk.errors import MaskwalkError
@@ -31,6 +32,11 @@ class Sampler(ABC):
     ranks_by: ClassVar[str | None] = None  # the score whose lowest positions come first
     added_later: ClassVar[tuple[str, ...]] = ()  # parameters that older records do not name
     remasks: ClassVar[bool] = False  # whether it takes revealed tokens back
+
+    @property
+    def law_kind(self) -> str:
+        """What law its tokens have with exact draws: exact, factorised or shaped (kinds.py)."""
+        return SHAPED
 
     def in_world(self, world: World) -> "Sampler":
         """The same sampler, told of its world (and so are the samplers it is made of)."""
@@ -74,6 +80,11 @@ class Sampler(ABC):
 class UnmaskingPolicy(Sampler):
     """The common case: choose positions, then draw there, independently given the canvas."""
 
+    @property
+    def law_kind(self) -> str:
+        """Factorised, unless it draws in a step of its own or takes tokens back."""
+        return FACTORISED if chooses_first(self) else SHAPED
+
     @abstractmethod
     def choose(
         self, view: View, state: State, rng: RoundStreams
@@ -94,6 +105,12 @@ class UnmaskingPolicy(Sampler):
                 f"{self!r} must choose at least one masked position in every row and nothing else; "
                 f"it did not in round {view.round}."
             )
+
+
+def chooses_first(sampler: Sampler) -> bool:
+    """Whether it is built so that it cannot see a token before it has chosen the position."""
+    plain = isinstance(sampler, UnmaskingPolicy) and type(sampler).step is UnmaskingPolicy.step
+    return plain and not sampler.remasks
 
 
 SAMPLERS: Registry[Sampler] = Registry("sampler", context=("world",), home="maskwalk.samplers")

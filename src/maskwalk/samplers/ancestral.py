@@ -19,6 +19,7 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from maskwalk.decoding.canvas import Canvas, RoundStreams
+from maskwalk.decoding.kinds import FACTORISED, SHAPED
 from maskwalk.decoding.policy import SAMPLERS, Sampler
 from maskwalk.denoiser import Denoiser
 from maskwalk.errors import one_of, real, whole
@@ -37,6 +38,11 @@ class Ancestral(Sampler):
     sweep: ClassVar[tuple[dict[str, Any], ...]] = tuple(
         {"steps": steps, "cached": True} for steps in (2, 4, 8, 16, 32)
     )
+
+    @property
+    def law_kind(self) -> str:
+        """Factorised: coins, then draws; the argmax finish is a truncation."""
+        return FACTORISED if self.finish == "draw" else SHAPED
 
     def __post_init__(self) -> None:
         whole("steps", self.steps, 1)

@@ -25,6 +25,7 @@ from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor
 
 from maskwalk.decoding.canvas import Canvas, RoundStreams
+from maskwalk.decoding.kinds import EXACT
 from maskwalk.decoding.policy import SAMPLERS, Sampler
 from maskwalk.decoding.view import View
 from maskwalk.denoiser import Denoiser
@@ -43,6 +44,11 @@ class Speculative(Sampler):
         *({"k": k} for k in (2, 4, 8)),
         *({"draft": "random", "k": k} for k in (2, 4)),
     )
+
+    @property
+    def law_kind(self) -> str:
+        """Exact: the law of one at a time in its order, for any denoiser."""
+        return EXACT
 
     def __post_init__(self) -> None:
         one_of("draft", self.draft, ("left_to_right", "random"))

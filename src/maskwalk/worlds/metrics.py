@@ -29,7 +29,8 @@ from maskwalk.stats import Estimate, mean, plain_mean
 from maskwalk.worlds.tasks import Prompts
 from maskwalk.worlds.world import World
 
-COST, QUALITY = "cost", "quality"  # roles: the x axis, and what one leads by
+# Roles: the x axis, what one leads by, and how far the sequences are from the law's.
+COST, QUALITY, LAW = "cost", "quality", "law"
 REPLAY = "likelihood"  # the reading that exact sequences forced through a sampler give
 
 

@@ -9,6 +9,7 @@ import maskwalk.worlds.latin
 import maskwalk.worlds.metrics
 import maskwalk.worlds.pcfg
 import maskwalk.worlds.potts
+import maskwalk.worlds.ranks
 import maskwalk.worlds.regular
 import maskwalk.worlds.sudoku
 import maskwalk.worlds.tasks

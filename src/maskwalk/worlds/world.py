@@ -78,3 +78,9 @@ def build_world(spec: str) -> World:
             "least one of each."
         )
     return world
+
+
+def neighbours(world: World) -> list[tuple[int, int]]:
+    """The pairs of positions whose joint law is compared: those the world names, or neighbours."""
+    named = getattr(world, "pairs", None)
+    return [(i, i + 1) for i in range(world.length - 1)] if named is None else list(named())

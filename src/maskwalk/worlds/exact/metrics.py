@@ -4,7 +4,7 @@ replay_kl, replay_dependence, replay_denoiser
                            the loss per token of exact sequences forced through the sampler, and its
                            two parts; asked for by name (`metrics = ["replay_kl", …]` in a file)
 distinct, solution_chi2    of uniform laws: how many different solutions, and how evenly
-pair_tv                    the joint law of pairs of positions that a world names
+pair_tv                    the joint law of pairs of positions that a world names, or neighbours
 """
 
 from functools import lru_cache
@@ -17,15 +17,22 @@ from jaxtyping import Float64, Int, Int64
 from scipy.stats import chi2
 from torch import Tensor
 
-from maskwalk.stats import Estimate, goodness_of_fit, jackknife_se, standard_error
+from maskwalk.stats import (
+    Estimate,
+    goodness_of_fit,
+    half_split_se,
+    half_splits,
+    split_groups,
+    standard_error,
+)
 from maskwalk.worlds.exact.listing import support_of
 from maskwalk.worlds.metrics import METRICS, REPLAY, Sample
-from maskwalk.worlds.world import World
+from maskwalk.worlds.world import World, neighbours
 
 UNIFORM = ("latin", "sudoku", "dyck", "regular", "hierarchy", "addition")
 PAIRED = ("potts", "hmm", "pcfg", "dyck", "regular")
 LISTED = 20_000  # solutions whose counts are compared
-FLOOR_RUNS, FLOOR_IDS, GROUPS = 8, 2_000_000_000, 16
+FLOOR_RUNS, FLOOR_IDS = 8, 2_000_000_000
 
 
 # ---------------------------------------------------------------- by replay
@@ -135,21 +142,31 @@ def _solutions(sample: Sample) -> float | None:
 def pair_tv(sample: Sample) -> Estimate | None:
     """Total variation of neighbouring pairs against their law, beside what exact samples get."""
     world: Any = sample.world
-    if world is None or sample.conditional or not hasattr(world, "pairs"):
+    if world is None or sample.conditional or world.oracle() is None:
         return None
     n = len(sample.tokens)
     truth = pair_law(world)
-    counts = _pair_counts(world, sample.tokens, min(GROUPS, n))
+    counts = _pair_counts(world, sample.tokens, split_groups(n))
     floor, floor_se = pair_floor(world, n, sample.seed)
     value = _tv(counts.sum(0), truth)
-    left_out = np.array([_tv(counts.sum(0) - group, truth) for group in counts])
-    se = jackknife_se(left_out) if len(counts) > 1 else float("nan")
-    return Estimate(value, se, n, {"floor": floor, "floor_se": floor_se, "excess": value - floor})
+    extra = {"floor": floor, "floor_se": floor_se, "excess": value - floor}
+    return Estimate(value, _pair_error(counts, truth), n, extra)
+
+
+def _pair_error(counts: Int64[Tensor, "groups pairs first second"], truth: Tensor) -> float:
+    """Standard error of the TV, from balanced halves of the sequences."""
+    if len(counts) < 2:
+        return float("nan")
+    sides = torch.from_numpy(half_splits(len(counts)))
+    first, second = (
+        np.array([_tv(counts[side == which].sum(0), truth) for side in sides]) for which in (1, -1)
+    )
+    return half_split_se(first, second)
 
 
 @lru_cache(maxsize=8)
 def pair_law(world: Any) -> Float64[Tensor, "pairs first second"]:
-    """The joint law of every pair that a world names, from its oracle: p(x_i) p(x_j | x_i)."""
+    """The joint law of every pair, from the oracle: p(x_i) p(x_j | x_i)."""
     pairs, vocab = _pairs(world), world.vocab_size
     oracle = world.oracle()
     assert oracle is not None
@@ -177,7 +194,7 @@ def pair_floor(world: Any, n: int, seed: int) -> tuple[float, float]:
 
 
 def _pairs(world: World) -> Int64[Tensor, "pairs two"]:
-    return torch.tensor(world.pairs())  # type: ignore[attr-defined]
+    return torch.tensor(neighbours(world))
 
 
 def _pair_counts(

@@ -15,7 +15,15 @@ from jaxtyping import Float64, Int
 from torch import Tensor
 
 from maskwalk.errors import MaskwalkError, whole
-from maskwalk.stats import Estimate, jackknife_se, mean, plain_mean, standard_error
+from maskwalk.stats import (
+    Estimate,
+    half_split_se,
+    half_splits,
+    mean,
+    plain_mean,
+    split_groups,
+    standard_error,
+)
 from maskwalk.worlds.metrics import METRICS, Sample
 from maskwalk.worlds.walks.laws import WalkLaw
 
@@ -70,7 +78,7 @@ def tvk(sample: Sample, k: int | None = None) -> Estimate | None:
 
 
 def tv(sample: Sample, k: int) -> Estimate | None:
-    """The paper's TV_k with a jackknife standard error, the floor at this sample size, the excess.
+    """The paper's TV_k with its standard error, the floor at this sample size, the excess.
 
     Conditional tasks have none: a bridge's transitions are not those of the law.
     """
@@ -81,7 +89,7 @@ def tv(sample: Sample, k: int) -> Estimate | None:
     value = transition_tv(law, walks, k)
     floor, floor_se = tv_floor(law, n, k, sample.seed)
     extra = {"floor": floor, "floor_se": floor_se, "excess": value - floor}
-    return Estimate(value, grouped_se(law, walks, k), n, extra)
+    return Estimate(value, tv_error(law, walks, k), n, extra)
 
 
 def _law(sample: Sample) -> WalkLaw:
@@ -101,18 +109,19 @@ def tv_floor(law: WalkLaw, n: int, k: int, seed: int) -> tuple[float, float]:
     return float(np.mean(runs)), standard_error(runs)
 
 
-def grouped_se(law: WalkLaw, walks: Tensor, k: int, groups: int = 16) -> float:
-    """Delete-a-group jackknife standard error of the TV."""
-    groups = min(groups, len(walks))
+def tv_error(law: WalkLaw, walks: Tensor, k: int) -> float:
+    """Standard error of the TV, from balanced halves of the walks."""
+    groups = split_groups(len(walks))
     if groups < 2:
         return float("nan")
     steps = Transitions.of(law, walks, k)
     part = (torch.arange(len(walks)) % groups).repeat_interleave(walks.shape[1] - k)
     events = len(steps.truth)
     by_group = torch.bincount(part * events + steps.inverse, minlength=groups * events)
-    by_group = by_group.view(groups, events)
-    left_out = steps.tv(by_group.sum(0) - by_group).numpy()
-    return jackknife_se(left_out)
+    side = torch.from_numpy(half_splits(groups))
+    halves = ((side == which).long() @ by_group.view(groups, events) for which in (1, -1))
+    first, second = (steps.tv(counts).numpy() for counts in halves)
+    return half_split_se(first, second)
 
 
 def transition_tv(law: WalkLaw, walks: Int[Tensor, "count length"], k: int) -> float:
