@@ -16,7 +16,7 @@ import maskwalk
 from maskwalk import stats
 from maskwalk.bench.records import load_records
 from maskwalk.bench.run import Job
-from maskwalk.bench.verdict import cache, outcomes, pairing, suite, verdict
+from maskwalk.bench.verdict import cache, outcomes, pairing, suite, verdict, words
 from maskwalk.bench.verdict.outcomes import Outcome, outcome
 from maskwalk.bench.verdict.policy import candidate
 from maskwalk.bench.verdict.run import evaluate
@@ -25,7 +25,7 @@ from maskwalk.decoding.policy import UnmaskingPolicy
 from maskwalk.errors import MaskwalkError
 from maskwalk.resources import PACKAGE
 from maskwalk.samplers import SAMPLERS, Bisection, Entropy
-from maskwalk.stats import holm
+from maskwalk.stats import Difference, holm
 
 SPECS = ("random(block=24)", "random(block=4)", "bisection", "left_to_right")
 SMALL = (
@@ -126,14 +126,67 @@ def test_positions() -> None:
     judged = verdict.judge([verdict.compare(scene, k, v, baselines) for k, v in cases.items()])
     assert {c.setting: c.position for c in judged} == {k: k for k in cases}
     slow = verdict.judge(
-        [verdict.compare(scene, "slow", made(22.0, ones), [*baselines, made(5.0, ones)])]
+        [verdict.compare(scene, "slow", made(5.2, ones), [*baselines, made(5.0, ones)])]
     )[0]
-    assert slow.position == "inside" and slow.dearer and slow.same == 5.0
+    assert slow.position == "dominated" and slow.cheaper.calls.mean() == slow.same == 5.0
     cheap = verdict.judge([verdict.compare(scene, "cheap", made(0.5, ones), baselines)])[0]
     assert cheap.front is None and cheap.best is None and cheap.position == "on"
-    said = verdict.sentence("mine", judged[:1])
+    said = words.sentence("mine", judged[:1])
     assert "beyond the baselines' front on tree" in said and "0.50 more often" in said
-    assert "22 calls where 5 do" in verdict.sentence("mine", [slow])
+    assert "5.2 calls where 5 do" in words.sentence("mine", [slow])
+    on = words.sentence("mine", [c for c in judged if c.setting == "on"])
+    assert "a difference of 0." in on and "would have been" in on
+
+
+def test_a_lead_that_noise_could_hide_is_not_dominated() -> None:
+    """A cheaper baseline is as coherent as measured, but 64 coins cannot tell a lead of .1."""
+    rng = np.random.Generator(np.random.Philox(4))
+    mine, other = ((rng.random(64) < 0.5).astype(float) for _ in range(2))
+    other[mine.argmin()] = 1.0
+    row = verdict.compare(SMALL[0], "mine", made(6.0, mine), [made(5.0, other)])
+    assert verdict.judge([row])[0].position == "on"
+
+
+def test_one_family_of_comparisons() -> None:
+    """Twenty settings: what one test would show at .01, twenty and their departures do not."""
+    scene, half = SMALL[0], np.arange(64) % 2.0
+    better = half.copy()
+    better[::16] = 1.0
+    rows = [verdict.compare(scene, str(i), made(5.0, better), [made(5.0, half)]) for i in range(20)]
+    alone = verdict.judge(rows[:1])[0]
+    far = Difference(0.1, 0.05, 0.15, 0.003)
+    judged = verdict.judge([replace(rows[0], departure=far), *rows[1:]])
+    assert judged[1].p == pytest.approx(min(1.0, 20 * alone.p))
+    assert judged[0].position != "off"  # .003 in 21 tests
+    assert verdict.judge([replace(rows[0], departure=far)])[0].position == "off"
+    assert judged[1].seen > alone.seen
+
+
+def test_a_shaped_result_is_never_beyond() -> None:
+    scene, ones, half = SMALL[0], np.ones(64), np.arange(64) % 2.0
+    row = verdict.compare(scene, "mine", made(5.0, ones), [made(5.0, half)])
+    away = Difference(0.3, 0.2, 0.4, 1e-9)
+    near, wide = Difference(0.01, -0.02, 0.04, 0.3), Difference(0.01, -0.2, 0.2, 0.3)
+    for departure, position in (
+        (away, "off"),
+        (near, "near"),
+        (wide, "unclear"),
+        (None, "unclear"),
+    ):
+        judged = verdict.judge([replace(row, kind="shaped", departure=departure)])[0]
+        assert judged.position == position
+    off = verdict.judge([replace(row, kind="shaped", departure=away)])
+    said = words.sentence("mine", off)
+    assert "off the law by 0.30" in said and "(coherence +0.50)" in said and "beyond" not in said
+    # A rule that says it is exact, and is measured to be off, is shaped.
+    assert verdict.judge([replace(row, kind="exact", departure=away)])[0].kind == "shaped"
+
+
+def test_the_row_shown_is_the_best_by_its_own_rule() -> None:
+    scene, ones = SMALL[0], np.ones(64)
+    baselines = [made(1.0, np.zeros(64)), made(5.0, ones)]
+    rows = [verdict.compare(scene, str(c), made(c, ones), baselines) for c in (23.0, 5.0)]
+    assert verdict.best_of(verdict.judge(rows)).calls == 5.0
 
 
 # ---- the pairing ---------------------------------------------------------------------------------
@@ -318,7 +371,11 @@ def test_the_command_for_machines_and_mistakes(small, cli, tmp_path: Path) -> No
     scene = found["scenes"][0]
     assert [b["sampler"] for b in scene["baselines"] if b["on_front"]][-1] == "bisection(order=1)"
     mine = scene["policy"][0]
-    assert mine["loss"] is None and mine["position"] in ("beyond", "on", "inside", "void")
+    assert (
+        mine["loss"] is None
+        and mine["position"] in ("off", "near", "unclear", "void")
+        and mine["kind"] == "shaped"
+    )
     low, high = (mine["front_difference"][k] for k in ("low", "high"))
     assert low < mine["front_difference"]["value"] < high
     assert list((tmp_path / "cache").glob("baselines-*.jsonl"))
@@ -331,6 +388,6 @@ def test_the_command_for_machines_and_mistakes(small, cli, tmp_path: Path) -> No
     )
     code, out, _ = cli("evaluate", f"{mutant}:Greedy")
     assert code == 1 and "ranks_as_stated" in out and "lowest entropy first" in out
-    for words in (["entropi"], ["entropy", "--suite", "slow"], ["entropy", "--workers", "-1"]):
-        code, _, err = cli("evaluate", *words)
+    for arguments in (["entropi"], ["entropy", "--suite", "slow"], ["entropy", "--workers", "-1"]):
+        code, _, err = cli("evaluate", *arguments)
         assert code == 2 and "Traceback" not in err

@@ -181,12 +181,6 @@ def paired_difference(each: Float64[np.ndarray, " prompts"]) -> Difference:
     return Difference(float(each.mean()), low, high, two_sided(middle / error))
 
 
-def above_zero(each: Float64[np.ndarray, " prompts"]) -> float:
-    """The one-sided p-value of a mean above zero, with the same two prompts added."""
-    middle, error = _padded(each)
-    return two_sided(middle / error) / 2 if middle > 0 else 1.0
-
-
 def _padded(each: Float64[np.ndarray, " prompts"]) -> tuple[float, float]:
     padded = np.append(each, [1.0, -1.0])
     return float(padded.mean()), float(padded.std()) / sqrt(len(padded))
@@ -241,8 +235,9 @@ def holm(p: Values, comparisons: int | None = None) -> Values:
     Whatever the dependence between the tests, the chance of even one false alarm is then at most
     the level. Where only the smallest are at hand, `comparisons` says how many were made in all.
     """
+    made = max(comparisons or 0, len(p))
     order = p.argsort(kind="stable")
-    steps = np.minimum(p[order] * ((comparisons or len(p)) - np.arange(len(p))), 1.0)
+    steps = np.minimum(p[order] * (made - np.arange(len(p))), 1.0)
     out = np.empty(len(p))
     out[order] = np.maximum.accumulate(steps)
     return out

@@ -14,9 +14,11 @@ from jaxtyping import Int
 from scipy.stats import chi2
 from torch import Tensor
 
+from maskwalk.analysis.contract.redraw import chooses_blindly, redrawn_share
 from maskwalk.analysis.law import sampler_law
 from maskwalk.decoding.canvas import RoundStreams
 from maskwalk.decoding.decode import Decoded, decode
+from maskwalk.decoding.kinds import EXACT, FACTORISED
 from maskwalk.decoding.policy import Sampler, UnmaskingPolicy
 from maskwalk.decoding.scores import score
 from maskwalk.decoding.view import View
@@ -188,6 +190,35 @@ def law_is_as_enumerated(sampler: Sampler, stand: Stand) -> None:
         )
 
 
+def draws_from_the_marginals(sampler: Sampler, stand: Stand) -> None:
+    """The tokens of a factorised rule are those its choices and the denoiser's marginals imply."""
+    if sampler.law_kind != FACTORISED:
+        return
+    share = redrawn_share(sampler, stand.denoiser, stand.canvas(64), seed=11)
+    if share < 1.0:
+        raise BrokenContract(
+            f"{1 - share:.0%} of its tokens are not drawn from the denoiser's marginals at the "
+            "positions it chose: it changes marginals or tokens on the way."
+        )
+    if not chooses_blindly(sampler, stand.denoiser, stand.canvas(64), seed=11):
+        raise BrokenContract("Its choices depend on the tokens that will be drawn there.")
+
+
+def exact_as_stated(sampler: Sampler, stand: Stand) -> None:
+    """A sampler that says it is exact has the law of one token at a time."""
+    if sampler.law_kind != EXACT:
+        return
+    start = torch.full((stand.length,), stand.denoiser.mask_id)
+    outputs, probs = sampler_law(_Sequential(), stand.denoiser, start)
+    result = _run(sampler, stand.denoiser, start.expand(stand.samples, -1).clone())
+    statistic, freedom = goodness_of_fit(result.tokens, outputs, probs)
+    if chi2.sf(statistic, freedom) < FALSE_ALARM:
+        raise BrokenContract(
+            "It says it is exact, and its tokens do not have the law of one at a time "
+            f"(chi-square {statistic:.0f} on {freedom})."
+        )
+
+
 def remasks_as_stated(sampler: Sampler, stand: Stand) -> None:
     """A sampler that says it remasks does so, and one that does not say so never does."""
     result = _run(sampler, stand.denoiser, torch.full((512, stand.length), stand.denoiser.mask_id))
@@ -210,6 +241,8 @@ CHECKS: dict[str, Callable[[Sampler, Stand], None]] = {
         ties_are_fair,
         ranks_as_stated,
         law_is_as_enumerated,
+        draws_from_the_marginals,
+        exact_as_stated,
         remasks_as_stated,
     )
 }

@@ -9,16 +9,24 @@ from maskwalk.analysis.losses import for_json
 from maskwalk.bench.labels import samplers
 from maskwalk.bench.verdict.outcomes import Outcome
 from maskwalk.bench.verdict.suite import Scene
-from maskwalk.bench.verdict.verdict import Comparison, Place, front_of, sentence, standing
+from maskwalk.bench.verdict.verdict import Comparison, Place, best_of, front_of, standing
+from maskwalk.bench.verdict.words import calls, near_the_law, sentence
+from maskwalk.decoding.kinds import MARK, SHAPED
 from maskwalk.stats import Difference
 
-HEAD = f"{'':16}{'calls':>5}{'coh.':>6}  {'best baseline, calls':<21}{'':5} {'to the front':>16}"
+HEAD = f"{'':15}{'calls':>5}{'coh.':>6}  {'best baseline':<19}{'':5} {'to the front':>16}"
 LEGEND = (
     "coh.: share of coherent sequences. best baseline: with at most as many calls,",
     "and the difference to it. to the front: to the best mixture of baselines at",
     "its calls, paired by prompt, with a 95 % interval; what follows is after",
-    "Holm's correction. inside†: not shown to be less coherent, but with a quarter",
-    "fewer calls the front keeps 95 % of its coherence. void: hardly one coherent.",
+    "Holm's correction. on: a difference of ±… would have been seen four times in",
+    "five. dominated: a baseline with fewer calls is at least as coherent. void:",
+    "hardly one coherent.",
+)
+SHAPED_LEGEND = (
+    f"{MARK}: shaped. It does not only choose where to draw, so it is measured against the",
+    "law: off by …, the excess of its rank TV over left to right, one token at a",
+    "time; near: within .05 of it. A shaped policy is never beyond the front.",
 )
 COLUMNS = 4  # settings whose losses fit beside each other
 
@@ -42,7 +50,7 @@ class Evaluation:
 
     @property
     def standing(self) -> dict[Place, str]:
-        """beyond, on or inside the front, for every (structure, with the model or not)."""
+        """The position (verdict.py) for every (structure, with the model or not)."""
         return standing(self.comparisons)
 
     @property
@@ -100,7 +108,9 @@ class Evaluation:
             for scene in self.baselines:
                 here = [c for c in self.comparisons if c.scene == scene]
                 lines += [scene.title, *(_row(c) for c in here)]
-            lines += ["", *LEGEND, *self._losses(), *self._standing()]
+            shaped = any(c.kind == SHAPED for c in self.comparisons)
+            lines += ["", *LEGEND, *(SHAPED_LEGEND if shaped else ())]
+            lines += [*self._losses(), *self._standing()]
         return "\n".join([*lines, "", *textwrap.wrap(f"Verdict: {self.verdict}", 80)])
 
     def _contract(self) -> list[str]:
@@ -118,7 +128,7 @@ class Evaluation:
         """The split of the loss, for a few settings from one end of the sweep to the other."""
         known = [c for c in self.comparisons if c.loss is not None]
         if not known:
-            return ["", "It draws before it chooses, or remasks: no split of its loss by replay."]
+            return ["", "Not a policy that only chooses: no split of its loss by replay."]
         names = list(dict.fromkeys(c.setting for c in known))
         step = max(1, len(names) - 1) / (COLUMNS - 1)
         some = names if len(names) <= COLUMNS else [names[round(i * step)] for i in range(COLUMNS)]
@@ -134,39 +144,58 @@ class Evaluation:
         return lines
 
     def _standing(self) -> list[str]:
-        lines = ["", f"{'structure':<25}{'front':<7}its best there"]
+        lines = ["", f"{'structure':<25}{'':<10}its best there"]
         for (structure, model), position in self.standing.items():
             here = [
                 c
                 for c in self.comparisons
-                if (c.scene.structure, c.scene.model) == (structure, model) and c.front is not None
+                if (c.scene.structure, c.scene.model) == (structure, model)
             ]
-            best = max(here, key=lambda c: (not c.void, _value(c)), default=None)
-            words = "no baseline is so cheap"
-            if best is not None and best.front is not None:
-                p = f"p={best.p:.2g}" if best.p >= 1e-4 else "p<.0001"
-                words = f"{_interval(best.front)} at {best.calls:.3g} calls, {p}"
-                if best.same is not None and best.same < best.calls - 0.05:
-                    words += f"; {best.same:.2g} do"
+            same = [c for c in here if c.position == position] or here
             where = f"{structure} · {'model' if model else 'oracle'}"
-            lines.append(f"{where:<25.24}{position:<7}{words}")
+            lines.append(f"{where:<25.24}{position:<10}{_best_words(best_of(same))}")
         return lines
 
 
-def _value(c: Comparison) -> float:
-    return -2.0 if c.front is None else c.front.value
+def _best_words(best: Comparison | None) -> str:
+    """The row a structure is judged by, in a few words."""
+    if best is None or best.front is None:
+        return "no baseline is so cheap"
+    at = f"at {calls(best.calls)}"
+    if best.position == "off" and best.departure is not None:
+        return f"{_interval(best.departure)} off, coherence {_signed(best.gain)} {at}"
+    if best.position == "near":
+        return f"{near_the_law(best)} {at}"
+    p = f"p={best.p:.2g}" if best.p >= 1e-4 else "p<.0001"
+    words = f"{_interval(best.front)} {at}, {p}"
+    return words if best.cheaper is None else f"{words}; {best.cheaper.calls.mean():.2g} do"
 
 
 def _row(c: Comparison) -> str:
     best, gap = "none so cheap", ""
     if c.best is not None and c.single is not None:
         label = samplers([c.best.sampler])[0].label
-        calls = f"{c.best.calls.mean():.3g}"
-        best, gap = f"{label:.{20 - len(calls)}} {calls}", _signed(c.single.value)
+        number = f"{c.best.calls.mean():.3g}"
+        best, gap = f"{label:.{18 - len(number)}} {number}", _signed(c.single.value)
     far = "" if c.front is None else _interval(c.front)
-    mark = "inside†" if c.dearer else c.position
-    head = f"  {c.setting:<14.14}{c.calls:>5.1f}{_share(c.coherence):>6}"
-    return f"{head}  {best:<21}{gap:>5} {far:>16} {mark}"
+    head = f"  {_inside(c.setting):<13.13}{c.calls:>5.1f}{_share(c.coherence):>6}"
+    return f"{head}  {best:<19}{gap:>5} {far:>16} {_mark(c)}".rstrip()
+
+
+def _inside(setting: str) -> str:
+    """What a setting sets: tau=0.5 of threshold_drawn(tau=0.5)."""
+    return setting[setting.index("(") + 1 : -1] or setting if setting.endswith(")") else setting
+
+
+def _mark(c: Comparison) -> str:
+    """The position in a few letters."""
+    if c.position == "off" and c.departure is not None:
+        return f"off {_share(c.departure.value)[:3]}{MARK}"
+    if c.kind == SHAPED and c.position != "void":
+        return f"{c.position}{MARK}"
+    if c.position == "on" and c.seen is not None:
+        return f"on ±{_share(min(c.seen, 1.0))[:3]}"
+    return c.position
 
 
 def _share(value: float) -> str:
@@ -214,7 +243,10 @@ def _comparison(c: Comparison) -> dict[str, Any]:
         "front_difference": None if c.front is None else asdict(c.front),
         "p_holm": c.p,
         "position": c.position,
-        "dearer": c.dearer,
+        "kind": c.kind,
+        "departure": None if c.departure is None else asdict(c.departure),
+        "difference_seen": c.seen,
         "calls_of_the_front": c.same,
+        "dominated_by": None if c.cheaper is None else _point(c.cheaper),
         "loss": loss,
     }

@@ -8,9 +8,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from maskwalk.analysis.contract.redraw import chooses_blindly, redrawn_share
 from maskwalk.analysis.contract.trial import broken_checks
 from maskwalk.analysis.losses import diagnose, exact_sequences
 from maskwalk.analysis.replay import check_replayable
@@ -18,12 +20,14 @@ from maskwalk.bench.cell import Cell
 from maskwalk.bench.records import Record
 from maskwalk.bench.run import Job
 from maskwalk.bench.verdict.cache import Store
+from maskwalk.bench.verdict.law import departure, law_cell, reference_cell
 from maskwalk.bench.verdict.outcomes import Outcome, outcome
 from maskwalk.bench.verdict.policy import Candidate, Policy, candidate, setting_spec
 from maskwalk.bench.verdict.result import Evaluation
 from maskwalk.bench.verdict.suite import Scene, scenes
 from maskwalk.bench.verdict.verdict import Comparison, compare, judge
 from maskwalk.bench.workers import Workers
+from maskwalk.decoding.kinds import FACTORISED, SHAPED
 from maskwalk.decoding.policy import Sampler
 from maskwalk.denoiser import Denoiser
 from maskwalk.denoisers.resolve import build_denoiser
@@ -31,6 +35,8 @@ from maskwalk.errors import MaskwalkError, whole
 from maskwalk.resources import one_thread
 from maskwalk.worlds.tasks import TASKS
 from maskwalk.worlds.world import build_world
+
+UNCONDITIONAL = TASKS.canonical("unconditional")
 
 
 def evaluate(
@@ -90,7 +96,7 @@ def _suite(
     }
     bar.total = len(todo) + 2 * len(stages) * len(found.settings)
     mine: dict[tuple[Scene, str], Outcome] = {}
-    losses: dict[tuple[Scene, str], dict[str, Any] | None] = {}
+    more: dict[tuple[Scene, str], dict[str, Any]] = {}
     with Workers(list(todo.values()), workers) as team:
         for scene in stages:
             for label, sampler in found.settings.items():
@@ -98,14 +104,16 @@ def _suite(
                 cell = replace(cells[scene][0], sampler=setting_spec(found.name, label))
                 mine[scene, label] = _own(cell, sampler, scene)
                 bar.step(f"{label} · {scene.title}", team.ready())
-                losses[scene, label] = _loss(scene, cell, sampler)
+                more[scene, label] = {"loss": _loss(scene, cell, sampler)}
+                if not _draws_as_told(scene, cell, sampler):
+                    more[scene, label] |= _measured(scene, cell, sampler, store)
         for _, row in team:
             done = Outcome.from_json(row)
             bar.step(f"baselines: {done.sampler}")
             store.add(done)
     baselines = {scene: [store.outcomes[cell.key] for cell in cells[scene]] for scene in stages}
     compared = [
-        replace(compare(scene, label, own, baselines[scene]), loss=losses[scene, label])
+        replace(compare(scene, label, own, baselines[scene]), **more[scene, label])
         for (scene, label), own in mine.items()
     ]
     return judge(compared), baselines
@@ -120,6 +128,34 @@ def _own(cell: Cell, sampler: Sampler, scene: Scene) -> Outcome:
     except Exception as problem:
         what = f"{type(problem).__name__}: {problem}"
         raise MaskwalkError(f"{cell.sampler} failed in {scene.title}: {what}.") from problem
+
+
+def _draws_as_told(scene: Scene, cell: Cell, sampler: Sampler) -> bool:
+    """Whether its tokens are those its choices and the denoiser's marginals imply.
+
+    As its class says, and, for a file can say anything, on this scene's own prompts.
+    """
+    if sampler.law_kind != FACTORISED:
+        return False
+    if scene.model:
+        return True
+    world = build_world(cell.world)
+    oracle = _denoiser(cell.denoiser, cell.world)
+    prompts = TASKS.build(cell.task, world=world, prompts=scene.replayed, seed=cell.seed).tokens
+    tokens = torch.where(prompts == world.vocab_size, oracle.mask_id, prompts)
+    trial = (sampler.in_world(world), oracle, tokens, cell.seed)
+    return redrawn_share(*trial) == 1.0 and chooses_blindly(*trial)
+
+
+def _measured(scene: Scene, cell: Cell, sampler: Sampler, store: Store) -> dict[str, Any]:
+    """How far it is from the law; what says it is factorised and is not is shaped."""
+    conditional = cell.task != UNCONDITIONAL
+    own = _own(law_cell(cell, conditional), sampler, scene)
+    reference = reference_cell(cell, conditional)
+    if reference.key not in store.outcomes:
+        store.add(outcome(reference))
+    found: dict[str, Any] = {"departure": departure(own, store.outcomes[reference.key])}
+    return found | ({"kind": SHAPED} if sampler.law_kind == FACTORISED else {})
 
 
 def _loss(scene: Scene, cell: Cell, sampler: Sampler) -> dict[str, Any] | None:

@@ -1,29 +1,39 @@
-"""Where a policy stands against the baselines' front, scene by scene, and the sentence about it.
+"""Where a policy stands against the baselines' front, scene by scene.
 
-    beyond   more coherent than the front at its number of calls
-    inside   less coherent than the front at its number of calls; or (†) that is not shown, but with
-             a quarter fewer calls the front keeps 95 % of its coherence
-    on       neither is shown
-    void     neither the policy nor the front is coherent 5 % of the time: nothing to compare
+    beyond      more coherent than the front at its number of calls
+    dominated   a baseline with fewer calls is at least as coherent, and the 95 % interval holds no
+                lead of more than .05 over it
+    inside      less coherent than the front at its number of calls
+    on          none of these is shown; `seen` says which difference would have been
+    void        neither the policy nor the front is coherent 5 % of the time: nothing to compare
 
-Both claims are tests at 5 % after Holm's correction over all comparisons of the evaluation (every
-setting in every scene). On a structure, with the oracle or with a model, a policy is `beyond` if it
-is in any scene at any setting, `inside` if it is everywhere, else `on` (void ones left out).
+A *shaped* result (`decoding/kinds.py`) has none of these positions, for its coherence may be that
+of other sequences than the law's. It is
+
+    off         shown to be further from the law than one-at-a-time decoding, by `departure`
+    near        within .05 of it, with 95 % confidence
+    unclear     neither is shown
+
+`beyond`, `inside` and `off` are tests at 5 % after Holm's correction over every comparison of the
+evaluation: settings, scenes, differences and departures are one family. Calls carry no noise.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float64
 
 from maskwalk.bench.verdict.outcomes import Outcome
 from maskwalk.bench.verdict.pairing import opponents
 from maskwalk.bench.verdict.suite import Scene
+from maskwalk.decoding.kinds import SHAPED
 from maskwalk.stats import (
     LEVEL,
+    NORMAL,
     Difference,
-    above_zero,
     best_mixture,
     fewest_calls,
     holm,
@@ -31,7 +41,11 @@ from maskwalk.stats import (
     paired_difference,
 )
 
-FEWER, KEPT, VOID = 0.75, 0.95, 0.05
+VOID, NEAR, AHEAD = 0.05, 0.05, 0.05
+FEWER = 0.99  # of the calls: what a dominating baseline takes at most
+POWER = 0.8  # of seeing the difference that `seen` names
+# From the best a policy can be said to be to the worst.
+ORDER = ("beyond", "near", "on", "unclear", "inside", "dominated", "off", "void")
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,21 +59,28 @@ class Comparison:
     single: Difference | None  # against that one (chosen on other prompts)
     front: Difference | None  # against the front (likewise); None: no baseline is so cheap
     same: float | None  # the fewest calls with which the front is as coherent
-    cheaper: float  # p-value: with a quarter fewer calls the front keeps 95 % of the coherence
+    cheaper: Outcome | None = None  # a baseline with fewer calls that is at least as coherent
+    kind: str = ""  # exact, factorised or shaped
+    departure: Difference | None = None  # from the law, of what had to be measured
     loss: dict[str, Any] | None = None  # `maskwalk diagnose`'s row, where it can be replayed
     p: float = 1.0  # of the difference to the front, after Holm
+    seen: float | None = None  # the difference that would have been seen four times in five
     position: str = "on"
-    dearer: bool = False  # inside by calls rather than by coherence (†)
 
     @property
     def calls(self) -> float:
-        """Denoiser calls a sequence."""
+        """Denoiser calls per sequence."""
         return float(self.outcome.calls.mean())
 
     @property
     def coherence(self) -> float:
         """Share of coherent sequences."""
         return float(self.outcome.coherent.mean())
+
+    @property
+    def gain(self) -> float:
+        """The difference to the front; -2 where there is none."""
+        return -2.0 if self.front is None else self.front.value
 
     @property
     def void(self) -> bool:
@@ -77,7 +98,6 @@ def compare(
     quality = np.array([b.coherent.mean() for b in baselines])
     weights = best_mixture(calls, quality, at, single=True)
     one, mixed = (opponents(baselines, at, single) for single in (True, False))
-    fewer = opponents(baselines, FEWER * at)
     return Comparison(
         scene,
         setting,
@@ -86,22 +106,65 @@ def compare(
         single=None if one is None else paired_difference(own - one),
         front=None if mixed is None else paired_difference(own - mixed),
         same=fewest_calls(calls, quality, float(own.mean())) if own.any() else None,
-        cheaper=1.0 if fewer is None else above_zero(fewer - KEPT * own),
+        cheaper=_dominating(baselines, at, own),
+        kind=str(outcome.record.get("kind", "")),
     )
+
+
+def _dominating(
+    baselines: Sequence[Outcome], at: float, own: Float64[np.ndarray, " prompts"]
+) -> Outcome | None:
+    """A baseline with fewer calls than `at` that is as coherent; the one with the fewest."""
+    fewer = opponents(baselines, FEWER * at, single=True)  # chosen on other prompts
+    if fewer is None or not own.any():
+        return None
+    lead = paired_difference(own - fewer)
+    if lead.value > 0 or lead.high > AHEAD:
+        return None
+    as_good = [b for b in baselines if b.calls.mean() <= FEWER * at]
+    as_good = [b for b in as_good if b.coherent.mean() >= own.mean()]
+    return min(as_good, key=lambda b: float(b.calls.mean()), default=None)
 
 
 def judge(found: Sequence[Comparison]) -> tuple[Comparison, ...]:
     """The same with positions, after Holm's correction over all of them."""
-    adjusted = holm(np.array([1.0 if c.front is None else c.front.p for c in found])).tolist()
-    dearer = holm(np.array([c.cheaper for c in found])).tolist()
+    tests = [d for c in found for d in (c.front, c.departure) if d is not None]
+    corrected = holm(np.array([d.p for d in tests])).tolist()
+    p_of = {id(d): p for d, p in zip(tests, corrected)}
     judged = []
-    for c, p, calls in zip(found, adjusted, dearer):
-        lower = c.front is not None and c.front.value < 0
-        position = ("inside" if lower else "beyond") if p < LEVEL else "on"
-        by_calls = position == "on" and calls < LEVEL
-        position = "inside" if by_calls else "void" if c.void else position
-        judged.append(replace(c, p=p, position=position, dearer=by_calls))
+    for c in found:
+        p, off = (1.0 if d is None else p_of[id(d)] for d in (c.front, c.departure))
+        seen, position = _seen(c, len(tests)), _position(c, p, off)
+        judged.append(replace(c, p=p, kind=_kind(c, off), seen=seen, position=position))
     return tuple(judged)
+
+
+def _kind(c: Comparison, off: float) -> str:
+    """What the record says, unless it was measured to be off the law."""
+    return SHAPED if off < LEVEL else c.kind
+
+
+def _position(c: Comparison, p: float, off: float) -> str:
+    if c.void:
+        return "void"
+    if off < LEVEL:
+        return "off"
+    if c.kind == SHAPED:
+        return "near" if c.departure is not None and c.departure.high <= NEAR else "unclear"
+    if p < LEVEL and c.gain > 0:
+        return "beyond"
+    if c.cheaper is not None:
+        return "dominated"
+    return "inside" if p < LEVEL else "on"
+
+
+def _seen(c: Comparison, comparisons: int) -> float | None:
+    """The true difference that would have been shown with the stated power."""
+    if c.front is None:
+        return None
+    error = (c.front.high - c.front.low) / (2 * NORMAL)
+    normal = NormalDist()
+    return error * (normal.inv_cdf(1 - LEVEL / 2 / comparisons) + normal.inv_cdf(POWER))
 
 
 def front_of(baselines: Sequence[Outcome]) -> list[Outcome]:
@@ -111,70 +174,28 @@ def front_of(baselines: Sequence[Outcome]) -> list[Outcome]:
     return [baselines[i] for i in mixture_front(calls, quality)]
 
 
+def best_of(found: Sequence[Comparison]) -> Comparison | None:
+    """The best by its position, then by the difference to the front, then by fewer calls."""
+    met = [c for c in found if c.front is not None] or list(found)
+    key = lambda c: (ORDER.index(c.position), -round(c.gain, 9), c.calls)  # noqa: E731
+    return min(met, key=key, default=None)
+
+
 Place = tuple[str, bool]  # a structure, and whether the model denoises
 
 
 def standing(found: Sequence[Comparison]) -> dict[Place, str]:
-    """The position on every structure, with the oracle and with the model."""
+    """The position on every structure, with the oracle and with the model: its best one there.
+
+    Off the law on one setting of a structure is off the law there, unless another setting is not
+    shaped or shown to be near.
+    """
     where: dict[Place, set[str]] = {}
     for c in found:
         where.setdefault((c.scene.structure, c.scene.model), set()).add(c.position)
-    return {place: _overall(seen) for place, seen in where.items()}
+    return {place: _overall(positions) for place, positions in where.items()}
 
 
-def _overall(seen: set[str]) -> str:
-    if "beyond" in seen:
-        return "beyond"
-    return "void" if seen == {"void"} else "on" if "on" in seen else "inside"
-
-
-def sentence(name: str, found: Sequence[Comparison]) -> str:
-    """One plain sentence: where it stands, with the oracle and with the models, and by how much."""
-    at = standing(found)
-    clauses = []
-    for model, words in ((False, "with the oracle"), (True, "with the shipped models")):
-        here = {structure: at[structure, m] for structure, m in at if m == model}
-        parts = [
-            f"{text} {_listed([s for s in here if here[s] == position], len(here))}"
-            for position, text in (
-                ("beyond", "beyond the baselines' front on"),
-                ("on", "on the front on"),
-                ("inside", "inside the front on"),
-                ("void", "not coherent enough to tell on"),
-            )
-            if position in here.values()
-        ]
-        if parts:
-            clauses.append(f"{words}, {', '.join(parts)}")
-    return f"{name} is, {'; '.join(clauses)}: {_reason(found, at)}."
-
-
-def _reason(found: Sequence[Comparison], at: dict[Place, str]) -> str:
-    """What the sentence rests on: the best there is to say of the policy."""
-    overall = set(at.values())
-    decided = [c for c in found if c.front is not None and c.position != "void"]
-    if not decided:
-        return "neither it nor any baseline as cheap is coherent 5 % of the time"
-    best = max(decided, key=lambda c: (c.position == "beyond", c.front.value if c.front else -2.0))
-    assert best.front is not None
-    where = f"{best.setting}, {best.scene.title}"
-    if "beyond" in overall:
-        return (
-            f"at {best.calls:.3g} calls it is coherent {best.front.value:.2f} more often ({where})"
-        )
-    if "inside" not in overall:
-        return "no baseline is shown to be better or worse at its calls"
-    if overall != {"inside"}:
-        return "nowhere is it shown to be better than the baselines at its calls"
-    if best.dearer and best.same is not None:
-        return f"even its best takes {best.calls:.3g} calls where {best.same:.3g} do ({where})"
-    return (
-        f"even its best is coherent {-best.front.value:.2f} less often than the front at "
-        f"{best.calls:.3g} calls ({where})"
-    )
-
-
-def _listed(names: list[str], total: int) -> str:
-    if len(names) == total and total > 1:
-        return "every structure"
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+def _overall(positions: set[str]) -> str:
+    """Off where any shaped setting is; else the best, but for `void` and for what is everywhere."""
+    return "off" if "off" in positions else min(positions, key=ORDER.index)

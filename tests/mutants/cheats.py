@@ -1,0 +1,92 @@
+"""Policies that buy coherence with sequences that are not the law's; no verdict may praise them."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from maskwalk.decoding.canvas import Canvas, RoundStreams, State
+from maskwalk.decoding.policy import Sampler, UnmaskingPolicy
+from maskwalk.decoding.view import View
+from maskwalk.denoiser import Denoiser
+from maskwalk.samplers.bisection import Bisection
+from maskwalk.streams import Purpose, Streams
+
+
+class Copies(Sampler):
+    """One call, one token, copied to every masked position: a lazy walk may stay."""
+
+    def step(self, canvas: Canvas, denoise: Denoiser, rng: RoundStreams) -> Canvas:
+        first = canvas.masked & (canvas.masked.cumsum(1) == 1)
+        token = rng.draw(denoise(canvas.tokens, first), first)
+        given = canvas.tokens.masked_fill(canvas.masked, -1)[:, 0]
+        source = torch.where(given >= 0, given, token)[:, None].expand_as(canvas.tokens)
+        return canvas.reveal(canvas.masked, source[canvas.masked])
+
+
+class Repeats(Sampler):
+    """The same walk for every sequence: the draws of one stored stream."""
+
+    def step(self, canvas: Canvas, denoise: Denoiser, rng: RoundStreams) -> Canvas:
+        stored = Streams(5, torch.zeros(len(canvas.tokens), dtype=torch.int64))
+        same = RoundStreams(stored, rng.round, rng.length, rng.drawing, rng.ties)
+        at = canvas.masked & (canvas.masked.cumsum(1) == 1)
+        return canvas.reveal(at, same.draw(denoise(canvas.tokens, at), at))
+
+
+class Sharpens(Sampler):
+    """Bisection from marginals that are squared."""
+
+    inner: ClassVar[UnmaskingPolicy] = Bisection()
+
+    def init(self, canvas: Canvas) -> State:
+        return self.inner.init(canvas)
+
+    def shape(self, log_probs: Tensor) -> Tensor:
+        return torch.log_softmax(2 * log_probs, -1)
+
+    def step(self, canvas: Canvas, denoise: Denoiser, rng: RoundStreams) -> Canvas:
+        chosen, state = self.inner.choose(View(canvas, denoise, rng), canvas.state, rng)
+        tokens = rng.draw(self.shape(denoise(canvas.tokens, chosen)), chosen)
+        return canvas.reveal(chosen, tokens, state)
+
+
+class Truncates(Sharpens):
+    """Bisection from the likeliest third of the tokens."""
+
+    def shape(self, log_probs: Tensor) -> Tensor:
+        bar = log_probs.exp().amax(-1, keepdim=True).log() - 0.1
+        return torch.log_softmax(log_probs.masked_fill(log_probs < bar, -torch.inf), -1)
+
+
+class SharpensUnseen(UnmaskingPolicy):
+    """An innocent class that squares the marginals it was shown before they are drawn from."""
+
+    def choose(self, view: View, state: State, rng: RoundStreams) -> tuple[Tensor, State]:
+        table = view.log_marginals
+        table.copy_(torch.log_softmax(2 * table, -1))
+        return view.lowest(view.score("entropy"), 1), state
+
+
+@dataclass(frozen=True)
+class SaysExact(Copies):
+    """Copies, and says that it is exact."""
+
+    @property
+    def law_kind(self) -> str:
+        return "exact"
+
+
+class Peeks(UnmaskingPolicy):
+    """Looks at what would be drawn, and reveals where that is likely."""
+
+    def choose(self, view: View, state: State, rng: RoundStreams) -> tuple[Tensor, State]:
+        log_probs = view.log_marginals
+        u = rng.uniform(Purpose.TOKEN)[view.masked]
+        rank = (log_probs.exp().cumsum(-1) < u[:, None]).sum(-1)
+        likely = log_probs.gather(1, rank.clamp(max=log_probs.shape[1] - 1)[:, None])[:, 0]
+        return view.lowest(view.unpack(-likely), 1), state
+
+
+__all__ = ["Copies", "Peeks", "Repeats", "SaysExact", "Sharpens", "SharpensUnseen", "Truncates"]
