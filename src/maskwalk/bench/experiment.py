@@ -13,6 +13,7 @@ from typing import Any
 
 from maskwalk import resources
 from maskwalk.bench.cell import Cell
+from maskwalk.bench.law_cells import law_cells, sizes
 from maskwalk.bench.run import Job
 from maskwalk.bench.text_experiment import TextExperiment
 from maskwalk.decoding.policy import SAMPLERS
@@ -69,6 +70,8 @@ class Experiment:
             raise MaskwalkError(
                 f"{path} describes no cells: it needs [[graphs]] or [[worlds]], tasks and samplers."
             )
+        if "law" in text:
+            entries += tuple(_law_entries(entries, text["law"], str(path)))
         return cls(str(text.get("name", Path(path).stem)), entries, text.get("traces", True))
 
     def reduced(self, count: int, per_prompt: int) -> "Experiment":
@@ -125,7 +128,8 @@ PER_WORLD = ("title", "zoo", "world", "graph", "graph_seed", "walk", "column", "
 
 def _entries(text: dict[str, Any], path: str) -> Iterator[Entry]:
     """The product of everything named, world by world; a world's own settings win."""
-    _known(text, ("name", "kind", "traces", "graphs", "worlds", *SHARED), f"setting in {path}:")
+    top = ("name", "kind", "traces", "law", "graphs", "worlds")
+    _known(text, (*top, *SHARED), f"setting in {path}:")
     rows = [*_list(text, "graphs", path), *_list(text, "worlds", path)]
     if not all(isinstance(row, dict) for row in rows):
         raise MaskwalkError(f"In {path} each graph must be a table, [[graphs]] or [[worlds]].")
@@ -170,6 +174,13 @@ def _entries(text: dict[str, Any], path: str) -> Iterator[Entry]:
             axis = _axis(every.get("axis"), cell.sampler, path)
             quick = every.get("quick", True) and (not quickly or cell.sampler in quickly)
             yield Entry(cell, title, axis, every.get("column"), quick)
+
+
+def _law_entries(entries: tuple[Entry, ...], given: Any, path: str) -> Iterator[Entry]:
+    """Further cells that measure the shaped results against the law; not in a quick run."""
+    cells = [entry.cell for entry in entries]
+    for number, cell in law_cells(cells, *sizes(given, path)):
+        yield Entry(cell, entries[number].title, quick=False)
 
 
 def _name(world: str) -> str:
