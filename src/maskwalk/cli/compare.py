@@ -46,8 +46,8 @@ def compare(
     """
     from maskwalk.bench.records import load_records
     from maskwalk.errors import unknown
-    from maskwalk.paper.claims import markdown, verdicts
     from maskwalk.paper.compare import compare as compared
+    from maskwalk.paper.ledger import markdown, verdicts
     from maskwalk.paper.spread import spread
 
     records = [r for place in (directory, *(beside or ())) for r in load_records(place)]
