@@ -213,7 +213,7 @@ CLAIMS = (
     Claim(
         "… at substantially smaller depth (half its calls)",
         "5.4, distant-K",
-        (((0.5, At(DISTANT, "unconditional", ENTROPY)), (-1.0, *_orders(GUIDED, [4]))),),
+        (((0.5, At(DISTANT, "unconditional", ENTROPY)), (-1.0, _orders(GUIDED, [4])[0])),),
         metric="calls",
     ),
     Claim(

@@ -28,7 +28,8 @@ from maskwalk.paper.tables import tables
 from maskwalk.worlds.walks.world import walk_parts
 
 FEWEST = 3  # graphs
-Values = Float64[np.ndarray, "graphs cells"]
+Column = Float64[np.ndarray, " cells"]
+Columns = Float64[np.ndarray, "graphs cells"]
 
 
 def spread(records: Iterable[Record], column: str, mode: str) -> list[dict[str, Any]]:
@@ -88,24 +89,25 @@ def _family(world: str) -> str:
     return str({key: value for key, value in parts.items() if key != "graph_seed"})
 
 
-def _models(cells: list[Pair], samplers: list[str]) -> dict[str, list[Values]]:
+def _models(cells: list[Pair], samplers: list[str]) -> dict[str, list[Column]]:
     """The coherences of every model that has all cells, by its graph."""
     by_model: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
     for pair in cells:
         by_model[pair.world, pair.graph][pair.sampler] = pair.ours
-    result: dict[str, list[Values]] = defaultdict(list)
+    result: dict[str, list[Column]] = defaultdict(list)
     for (world, _), values in by_model.items():
         if len(values) == len(samplers):
             result[world].append(np.array([values[name] for name in samplers]))
     return result
 
 
-def _half(graphs: Values) -> Float64[np.ndarray, " cells"]:
+def _half(graphs: Columns) -> Column:
     """Half of the 95 % interval for one more graph."""
     n = len(graphs)
-    wide: Float64[np.ndarray, " cells"] = t.ppf(0.975, n - 1) * graphs.std(0, ddof=1)
-    return wide * np.sqrt(1 + 1 / n)
+    factor = float(t.ppf(0.975, n - 1)) * float(np.sqrt(1 + 1 / n))
+    half: Column = factor * graphs.std(0, ddof=1)
+    return half
 
 
-def _rmse(one: Values, other: Values) -> float:
+def _rmse(one: Column, other: Column) -> float:
     return float(np.sqrt(np.mean((one - other) ** 2)))

@@ -106,7 +106,7 @@ def _rows(done: "Paths", first: "Paths | None", sizes: "Tensor") -> list[dict[st
 
     rows = []
     for k in done.counts():
-        row = {"calls": float(done.calls.mean()), "paths": k, "bound": done.random}
+        row: dict[str, Any] = {"calls": float(done.calls.mean()), "paths": k, "bound": done.random}
         row |= bits_per_byte(done.over(k), sizes).as_dict()
         if first is not None:
             row["minus_first"] = bits_per_byte(minus(done, first, k), sizes).as_dict()

@@ -79,7 +79,9 @@ def dependence(
 
 def _ids(walks: Tensor, positions: list[int]) -> Int[Tensor, " walks"]:
     """A number for what a walk has at these positions."""
-    return torch.unique(walks[:, positions], dim=0, return_inverse=True)[1]
+    _, ids = torch.unique(walks[:, positions], dim=0, return_inverse=True)
+    numbers: Tensor = ids
+    return numbers
 
 
 def _summed(ids: Tensor, probs: Tensor) -> Float64[Tensor, " distinct"]:
