@@ -7,8 +7,8 @@ from benchmarks import worlds_answers
 
 from maskwalk.bench.records import HELD_OUT, latest, load_records
 from maskwalk.bench.text_experiment import Setting, TextExperiment
-from maskwalk.paper.claims import markdown, verdicts
 from maskwalk.paper.compare import compare
+from maskwalk.paper.ledger import markdown, verdicts
 
 ROOT = Path(__file__).parent.parent
 

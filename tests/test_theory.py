@@ -33,7 +33,9 @@ from maskwalk.paper.theory.check import (
     same_law,
     same_number,
 )
+from maskwalk.paper.theory.depth import calls, guided_bound, plain_bound, worst
 from maskwalk.paper.theory.exactness import BISECTION_LAWS, JOINED
+from maskwalk.paper.theory.independence import blocks, dependence, splits
 from maskwalk.samplers import Bisection, Entropy, GuidedBisection, Random
 from maskwalk.streams import Streams
 from maskwalk.worlds.walks.oracles import oracle_for
@@ -199,3 +201,36 @@ def test_distinct_rows_are_those_of_unique(columns: int) -> None:
     unique, expected = rows.unique(dim=0, return_inverse=True)
     assert torch.equal(rows[first], unique) and torch.equal(inverse, expected)
     assert (first < 200).all()
+
+
+def test_every_lemma_of_the_paper_has_rows(checks: list[Check]) -> None:
+    begins = ("one at a time", "order-1 bridge: independent i", "order-3 bridge: independent b")
+    begins += ("bisection k=", "guided k=", "bisection: calls", "guided: calls", "tree-line")
+    for begin in begins:
+        assert any(c.claim.lower().startswith(begin) for c in checks), begin
+
+
+def test_dependence_is_that_of_a_plain_sum() -> None:
+    """Two coins that agree with probability .8: independent ones would with .5."""
+    walks = torch.tensor([[0, a, 0, b, 0] for a in (0, 1) for b in (0, 1)])
+    probs = torch.tensor([0.4, 0.1, 0.1, 0.4], dtype=torch.float64)
+    parts = ((1,), (3,))
+    assert dependence(walks, probs, (0, 2, 4), parts) == pytest.approx(0.3)
+    # Two equal coins: half of what the product gives is impossible.
+    assert dependence(walks[[0, 3]], probs[[0, 3]] / 0.8, (0, 2, 4), parts) == pytest.approx(0.5)
+    # Given what the second shows, nothing depends on anything.
+    assert dependence(walks, probs, (0, 2, 3, 4), ((1,),)) == pytest.approx(0.0)
+
+
+def test_splits_have_wide_chunks_between_intervals_only() -> None:
+    some = list(splits(7, 2))
+    assert ((0, 2, 3, 6), ((1,), (4, 5))) in some and ((0, 2, 4, 5, 6), ((1,), (3,))) not in some
+    assert all(given[0] == 0 and given[-1] == 6 for given, _ in some)
+    assert list(blocks(((1,), (4, 5, 6)), 2)) == [((1,), (4, 5)), ((1,), (5, 6))]
+
+
+def test_depth_bounds_are_the_formulas() -> None:
+    assert [plain_bound(n, 1) for n in (1, 2, 3, 4, 7, 8, 24)] == [1, 2, 2, 3, 3, 4, 5]
+    assert plain_bound(1024, 32) == 192 and guided_bound(24, 1) == 13 and worst(24, 1) == 8
+    assert calls(Bisection(1))[23] == 5  # the paper's walks
+    assert int(calls(GuidedBisection(2), 4)[63]) <= worst(64, 2) <= guided_bound(64, 2)

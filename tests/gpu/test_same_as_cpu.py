@@ -7,9 +7,11 @@ from maskwalk.analysis.losses import diagnose
 from maskwalk.decoding.decode import decode
 from maskwalk.decoding.draw import preset
 from maskwalk.denoisers.files import load_pretrained
+from maskwalk.denoisers.resolve import build_denoiser, world_of
 from maskwalk.samplers import SAMPLERS
 from maskwalk.streams import Purpose, Streams
 from maskwalk.worlds.walks.oracles import EnumerationOracle, LiftedOracle, oracle_for
+from maskwalk.worlds.world import build_world
 from tests.conftest import STANDS, small_law
 
 pytestmark = pytest.mark.gpu
@@ -90,3 +92,7 @@ def test_a_trained_network_in_float32() -> None:
     for precision, close in (("float32", 2e-3), ("float16", 2e-2)):
         there = model.denoiser(device="cuda", precision=precision)(tokens.cuda()).cpu()
         assert float((there.exp() - here.exp()).abs().max()) < close
+    for name in ("bfloat16", "autocast"):
+        world = build_world(str(world_of("zoo:st_er_deg7")))
+        there = build_denoiser(f"zoo:st_er_deg7@{name}", world, "cuda")(tokens.cuda()).cpu()
+        assert 0 < float((there.exp() - here.exp()).abs().max()) < 0.1

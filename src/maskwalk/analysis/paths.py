@@ -36,6 +36,19 @@ class Paths:
         groups = self.nats[: len(self.nats) // count * count].view(-1, count, self.nats.shape[1])
         return (log(count) - torch.logsumexp(-groups, 1)).mean(0)
 
+    def counts(self) -> list[int]:
+        """1, 2, 4, … paths, and all of them."""
+        every = len(self.nats)
+        return sorted({*(2**i for i in range(every.bit_length())), every})
+
+
+def minus(one: Paths, other: Paths, count: int) -> Float64[Tensor, " passages"]:
+    """Passage by passage, the nats of one policy less another's, over as many paths of each.
+
+    A policy without randomness has one path, which is exact: it stands for any number of them.
+    """
+    return one.over(min(count, len(one.nats))) - other.over(min(count, len(other.nats)))
+
 
 def along_paths(
     sampler: Sampler,

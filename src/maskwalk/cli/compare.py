@@ -8,6 +8,7 @@ import typer
 from rich.table import Table
 
 from maskwalk.cli.common import AsJson, out
+from maskwalk.specs import parse
 
 SHOWN = 20  # cells listed
 TABLE = {
@@ -25,6 +26,13 @@ def compare(
     claims: Annotated[
         bool, typer.Option("--claims", help="The paper's claims with verdicts, as Markdown.")
     ] = False,
+    column: Annotated[
+        str | None,
+        typer.Option(help="A column of the tables, such as two_b8, among several graphs of it."),
+    ] = None,
+    beside: Annotated[
+        list[Path] | None, typer.Option("--with", help="More records; repeatable.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Set records beside the paper's tables: root mean squares, ranks, and what disagrees.
@@ -33,13 +41,20 @@ def compare(
     latter, beside the value two measurements of the paper's size would have with each other.
 
     Example: maskwalk compare runs/paper --json
+
+    Example: maskwalk compare results/suspects --with results/paper --column two_b1
     """
     from maskwalk.bench.records import load_records
     from maskwalk.errors import unknown
-    from maskwalk.paper.claims import markdown, verdicts
     from maskwalk.paper.compare import compare as compared
+    from maskwalk.paper.ledger import markdown, verdicts
+    from maskwalk.paper.spread import spread
 
-    records = load_records(directory)
+    records = [r for place in (directory, *(beside or ())) for r in load_records(place)]
+    if column is not None:
+        rows = spread(records, column, mode)
+        print(json.dumps(rows)) if as_json else _among(rows, column, mode)
+        return
     if claims:
         judged = verdicts(records)
         print(json.dumps(judged) if as_json else markdown(judged))
@@ -55,10 +70,36 @@ def compare(
     show(comparison, mode)
 
 
+def _among(rows: list[dict[str, Any]], column: str, mode: str) -> None:
+    """The printed column among the graphs."""
+    out.print(f"The paper's column {column} among graphs of its family, {mode}:")
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    names = ("table", "graphs", "inside", "RMSE", "others", "nearest", "runs")
+    for name in names:
+        table.add_column(name, no_wrap=True)
+    for row in rows:
+        others = " ".join(map(_short, row["others"]))
+        numbers = (f"{row['inside']} of {row['cells']}", _short(row["rmse"]), others)
+        more = (_short(row["nearest"]), " ".join(map(_short, row["runs"])) or "–")
+        name = f"{TABLE[row['table']]} {parse(row['task']).kwargs.get('ends') or ''}"
+        table.add_row(name, str(row["graphs"]), *numbers, *more)
+    out.print(table)
+    out.print(
+        "Cells printed above .05. inside: within the 95 % interval for one more graph.\n"
+        "RMSE: of the printed column to the mean of the graphs; others: of each graph\n"
+        "to the mean of the others; nearest: of the printed column to the nearest\n"
+        "graph; runs: of two models of one graph.",
+        style="dim",
+    )
+    for row in rows:
+        for cell in row["outside"]:
+            mean, half = _short(cell["mean"]), _short(cell["half"])
+            where = f"{TABLE[row['table']]}, {cell['sampler']}"
+            out.print(f"outside: {where}: {_short(cell['printed'])}, graphs {mean} ± {half}")
+
+
 def show(found: dict[str, Any], mode: str) -> None:
     """The comparison for a person, in 80 columns."""
-    from maskwalk.specs import parse
-
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     for name in ("table", "graph"):
         table.add_column(name, no_wrap=True, overflow="ellipsis")

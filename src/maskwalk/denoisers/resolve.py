@@ -3,6 +3,7 @@
 oracle              exact conditionals of the world
 zoo:st_er_deg7      a shipped model; it brings its world (zoo:books_mdm: text)
 runs/mine           a directory that `maskwalk train` or `maskwalk text train` wrote; likewise
+zoo:NAME@bfloat16   the same with another arithmetic (`PRECISIONS`), on an accelerator
 name(key=value)     anything registered from outside with @DENOISERS.register
 """
 
@@ -22,6 +23,13 @@ from maskwalk.worlds.world import WORLDS, World
 DENOISERS: Registry[Denoiser] = Registry("denoiser", context=("world", "device"))
 ZOO = "zoo:"
 WALK = ("graph", "walk", "length", "graph_seed")  # what a world of walks is made of
+# What may stand behind the @ of a trained model, and how its network then computes.
+PRECISIONS = {
+    "float32": {"precision": "float32"},
+    "float16": {"precision": "float16"},
+    "bfloat16": {"precision": "bfloat16"},
+    "autocast": {"precision": "bfloat16", "logits": "bfloat16"},  # as public code runs it
+}
 
 
 @DENOISERS.register("oracle")
@@ -35,13 +43,25 @@ def oracle(world: World) -> Denoiser:
     return denoiser
 
 
+def split_precision(name: str) -> tuple[str, str | None]:
+    """(the model, what stands behind its @): `zoo:two_b8@bfloat16` is two of them."""
+    model, at, precision = name.rpartition("@")
+    if not at or not (model.startswith(ZOO) or Path(model).is_dir()) or Path(name).is_dir():
+        return name, None
+    if precision not in PRECISIONS:
+        raise unknown(f"precision of {model}:", precision, PRECISIONS)
+    return model, precision
+
+
 def is_trained(name: str) -> bool:
     """Whether the name stands for a trained model rather than a registered denoiser."""
+    name, _ = split_precision(name)
     return name.startswith(ZOO) or (name not in DENOISERS and Path(name).is_dir())
 
 
 def trained_on(name: str) -> dict[str, Any]:
     """What a trained model says of itself: graph, walk, length, seeds, scores."""
+    name, _ = split_precision(name)
     if not name.startswith(ZOO):
         return dict(load_description(Path(name))["about"])
     models = zoo_manifest()
@@ -114,12 +134,15 @@ def build_denoiser(name: str, world: World, device: str = "cpu") -> Denoiser:
     if not is_trained(name):
         _check_name(name)
         return DENOISERS.build(name, world=world, device=device)
+    model, precision = split_precision(name)
+    _check_precision(name, precision, device)
     if of_text(name):
         from maskwalk.denoisers.language.books import load_books  # needs the extra `language`
 
-        denoiser: Denoiser = load_books(name, device=device).denoiser
+        denoiser: Denoiser = load_books(model, device=device, precision=precision).denoiser
     else:
-        denoiser = load_pretrained(name).denoiser(device=device)
+        options = PRECISIONS[precision] if precision else {}
+        denoiser = load_pretrained(model).denoiser(device=device, **options)
     if denoiser.vocab_size != world.vocab_size:
         raise MaskwalkError(
             f"{name} knows {denoiser.vocab_size} tokens; the world has {world.vocab_size}."
@@ -127,8 +150,20 @@ def build_denoiser(name: str, world: World, device: str = "cpu") -> Denoiser:
     return denoiser
 
 
+def _check_precision(name: str, precision: str | None, device: str) -> None:
+    """Narrow products are for accelerators: on some processors they end the program (SIGILL)."""
+    if precision not in (None, "float32") and device == "cpu":
+        raise MaskwalkError(
+            f"{name} needs an accelerator: on a CPU the network computes in float32. Add "
+            f"--device cuda, or leave out @{precision}."
+        )
+    if precision == "autocast" and of_text(name):
+        raise MaskwalkError(f"{name} is a model of text, which has no autocast; use @bfloat16.")
+
+
 def _text_world(source: str, length: int | None = None) -> str:
-    return WORLDS.canonical(str(Spec("text", (), {"source": source, "length": length})))
+    model, _ = split_precision(source)
+    return WORLDS.canonical(str(Spec("text", (), {"source": model, "length": length})))
 
 
 def _check_name(name: str) -> None:
@@ -151,6 +186,7 @@ def _check_name(name: str) -> None:
 
 def fingerprint(name: str) -> str | None:
     """What tells two models of one name apart: the hash of a trained model's weights."""
+    name, _ = split_precision(name)
     if name.startswith(ZOO):
         return str(trained_on(name)["sha256"])
     if is_trained(name):

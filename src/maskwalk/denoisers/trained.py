@@ -7,7 +7,9 @@ out. Logits are float32 and are normalised in float64.
 
 Precision: float32 on a CPU. On an accelerator the matrix products take float16 operands and
 accumulate in float32 (`precision="float32"` switches that off); the residual stream, norms, softmax
-and logits are float32. Ties survive this: see `kernels.attention`.
+and logits are float32. Ties survive this: see `kernels.attention`. `logits="bfloat16"` rounds the
+logits and the logarithms of their softmax to bfloat16, which is how public code's autocast leaves
+them; what is then answered is normalised again, in float64.
 """
 
 from typing import Any
@@ -41,6 +43,7 @@ class NetworkDenoiser:
         device: str | torch.device = "cpu",
         rows: int | None = None,
         precision: str | None = None,
+        logits: str = "float32",
         compiled: bool = False,
     ) -> None:
         self.config, self.device = config, torch.device(device)
@@ -49,6 +52,7 @@ class NetworkDenoiser:
         self.rows = whole("rows", rows or (ACCELERATOR_ROWS if accelerated else ROWS), 1)
         self.precision = precision or ("float16" if accelerated else "float32")
         one_of("precision", self.precision, ("float32", "float16", "bfloat16"))
+        self.logits = one_of("logits", logits, ("float32", "bfloat16"))
         self._layout = layout(config)
         matrices, singles = self._layout.parts(weights[None].to(self.device, torch.float32))
         self._matrices = matrices.to(getattr(torch, self.precision)).clone()
@@ -83,7 +87,8 @@ class NetworkDenoiser:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a record should say of the answers."""
-        return (f"network in {self.precision}, {self.rows} sequences a call",)
+        rounded = ", logits in bfloat16" if self.logits == "bfloat16" else ""
+        return (f"network in {self.precision}{rounded}, {self.rows} sequences a call",)
 
     def __repr__(self) -> str:
         return f"NetworkDenoiser({self.config}, rows={self.rows}, precision={self.precision!r})"
@@ -154,6 +159,10 @@ class NetworkDenoiser:
         bias: Float[Tensor, " padded"],
         wanted: Int[Tensor, " rows"],
     ) -> Float[Tensor, "rows vocab"]:
+        if self.logits == "bfloat16":
+            rounded = (answer[wanted] + bias)[:, : self.vocab_size].to(torch.bfloat16)
+            rounded -= rounded.logsumexp(-1, keepdim=True)
+            return torch.log_softmax(rounded.to(torch.float64), -1)
         if answer.is_cuda:
             from maskwalk.kernels.marginals import log_marginals
 

@@ -1,22 +1,13 @@
 """The paper's claims about graph walks, each as comparisons that records can decide.
 
-A claim says that some cells have more coherence (or a smaller TV) than others. A comparison is
-decided where the 95 % interval of the difference leaves zero out (of two independent means, which
-overstates it for samplers that share their prompts). A claim *holds* in a mode if all of its
-comparisons do, is *reversed* if none does and at least one points the other way, *open* if none is
-decided, and *mixed* otherwise. What is claimed to be about equal *holds* if no difference is
-decided.
+A comparison is a contrast of cells, Σ w·value with Σ w = 0 where it is one of means: more − less,
+a gap less another gap, a linear trend over orders. A claim says that its contrasts are above zero,
+or (`margin`) that they are zero up to a margin. `ledger.py` judges them.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
-
-from maskwalk.bench.records import Record
-from maskwalk.paper.compare import mode_of
-from maskwalk.specs import parse
-from maskwalk.stats import NORMAL, combined, settled_se
-from maskwalk.worlds.metrics import METRICS
+from itertools import pairwise
 
 TREE, DENSE, CHAIN, DISTANT = "Tree", "Degree 7", "Chain of 10", "Distant-K"
 TWO = {b: f"2 communities, b={b}" for b in (1, 8, 64)}
@@ -24,7 +15,7 @@ GUIDED = "guided_bisection(order={}, score='entropy')"
 BISECTION, RANDOM, ENTROPY = "bisection(order=1)", "random(block=1)", "entropy(block=1)"
 PARALLEL = (2, 4, 6, 8)
 RULES = ("entropy", "random", "confidence", "margin")
-SHORT = {"coherence": "", "tv1": "TV "}
+COHERENCE_MARGIN, TV_MARGIN = 0.05, 0.02  # what counts as the same
 
 
 @dataclass(frozen=True)
@@ -36,29 +27,61 @@ class At:
     sampler: str
 
 
+Contrast = tuple[tuple[float, At], ...]
+
+
 @dataclass(frozen=True)
 class Claim:
-    """What the paper says, where, and the pairs (more, less) that decide it."""
+    """What the paper says, where, and the contrasts that decide it."""
 
     said: str
     where: str
-    pairs: tuple[tuple[At, At], ...]
+    contrasts: tuple[Contrast, ...]
     metric: str = "coherence"
-    equal: bool = False  # claimed to be about the same
-    shown: int = 3  # pairs written out
+    margin: float | None = None  # claimed to be the same, up to this
+    shown: int = 3  # contrasts written out
+
+
+def more(one: At, other: At) -> Contrast:
+    """The first has more than the second."""
+    return (1.0, one), (-1.0, other)
+
+
+def wider(one: Contrast, other: Contrast) -> Contrast:
+    """The first gap is wider than the second."""
+    return (*one, *((-weight, at) for weight, at in other))
+
+
+def rising(cells: Iterable[At]) -> Contrast:
+    """A linear trend over cells in order."""
+    some = list(cells)
+    middle = (len(some) - 1) / 2
+    return tuple((step - middle, at) for step, at in enumerate(some))
 
 
 def _versus(
-    graphs: Iterable[str], task: str, more: Iterable[str], less: Iterable[str]
-) -> tuple[tuple[At, At], ...]:
-    return tuple((At(g, task, a), At(g, task, b)) for g in graphs for a in more for b in less)
+    graphs: Iterable[str], task: str, ahead: Iterable[str], behind: Iterable[str]
+) -> tuple[Contrast, ...]:
+    first, second = list(ahead), list(behind)
+    return tuple(
+        more(At(g, task, a), At(g, task, b)) for g in graphs for a in first for b in second
+    )
 
 
-def _steps(rule: str, graph: str, task: str) -> tuple[tuple[At, At], ...]:
+def _steps(rule: str, graph: str, task: str) -> tuple[Contrast, ...]:
     one = At(graph, task, f"{rule}(block=1)")
-    return tuple((one, At(graph, task, f"{rule}(block={k})")) for k in PARALLEL)
+    return tuple(more(one, At(graph, task, f"{rule}(block={k})")) for k in PARALLEL)
 
 
+def _gap(graph: str, ahead: str, behind: str) -> Contrast:
+    return more(At(graph, "unconditional", ahead), At(graph, "unconditional", behind))
+
+
+def _orders(sampler: str, orders: Iterable[int]) -> list[At]:
+    return [At(DISTANT, "unconditional", sampler.format(k)) for k in orders]
+
+
+PLAIN = "bisection(order={})"
 ONE_AT_A_TIME = [f"{rule}(block=1)" for rule in RULES]
 ACCELERATED = [f"{rule}(block={k})" for rule in RULES for k in PARALLEL] + [
     "random(block='exponential')",
@@ -74,21 +97,29 @@ CLAIMS = (
         ),
     ),
     Claim(
-        "Edge density opens the gap between entropy and random, one at a time (coherence)",
+        "Edge density widens the gap between entropy and random, one at a time (coherence)",
         "5.2, unconditional",
-        _versus([DENSE], "unconditional", [ENTROPY], [RANDOM]),
+        (wider(_gap(DENSE, ENTROPY, RANDOM), _gap(TREE, ENTROPY, RANDOM)),),
     ),
     Claim(
-        "Edge density opens the gap between entropy and random (TV: random's is larger)",
+        "Edge density widens the gap between random and entropy, one at a time (TV)",
         "5.2, unconditional",
-        _versus([DENSE], "unconditional", [RANDOM], [ENTROPY]),
+        (wider(_gap(DENSE, RANDOM, ENTROPY), _gap(TREE, RANDOM, ENTROPY)),),
         metric="tv1",
     ),
     Claim(
         "Bisection keeps the coherence of one-at-a-time random at a fifth of the calls",
         "5.2, unconditional",
         _versus([TREE, DENSE], "unconditional", [BISECTION], [RANDOM]),
-        equal=True,
+        margin=COHERENCE_MARGIN,
+    ),
+    Claim(
+        "Bisection preserves transition fidelity (its TV is that of one-at-a-time random)",
+        "5.2, unconditional",
+        _versus([TREE, DENSE], "unconditional", [BISECTION, GUIDED.format(1)], [RANDOM]),
+        metric="tv1",
+        margin=TV_MARGIN,
+        shown=4,
     ),
     Claim(
         "Aggressive parallel random and entropy lose coherence",
@@ -120,7 +151,7 @@ CLAIMS = (
         "… and in parallel becomes comparable to or worse than random",
         "5.3, chain",
         tuple(
-            (
+            more(
                 At(CHAIN, "bottleneck", f"random(block={k})"),
                 At(CHAIN, "bottleneck", f"entropy(block={k})"),
             )
@@ -132,13 +163,22 @@ CLAIMS = (
         "On the chain bisection is competitive with one-at-a-time samplers",
         "5.3, chain",
         _versus([CHAIN], "bottleneck", [BISECTION, GUIDED.format(1)], [RANDOM]),
-        equal=True,
+        margin=COHERENCE_MARGIN,
     ),
     Claim(
-        "Bisection improves as its order approaches K=4",
+        "Bisection improves as its order approaches K=4 (a trend over orders 1 to 4)",
         "5.4, distant-K",
-        _versus([DISTANT], "unconditional", ["bisection(order=4)"], ["bisection(order=1)"])
-        + _versus([DISTANT], "unconditional", [GUIDED.format(4)], [GUIDED.format(1)]),
+        (rising(_orders(PLAIN, range(1, 5))), rising(_orders(GUIDED, range(1, 5)))),
+    ),
+    Claim(
+        "… at every step of the order",
+        "5.4, distant-K",
+        tuple(
+            more(after, before)
+            for name in (PLAIN, GUIDED)
+            for before, after in pairwise(_orders(name, range(1, 5)))
+        ),
+        shown=6,
     ),
     Claim(
         "Plain bisection of order 4 stays slightly below random one at a time",
@@ -165,6 +205,18 @@ CLAIMS = (
         ),
     ),
     Claim(
+        "Guided bisection of order 4 recovers the coherence of entropy one at a time",
+        "5.4, distant-K",
+        _versus([DISTANT], "unconditional", [GUIDED.format(4)], [ENTROPY]),
+        margin=COHERENCE_MARGIN,
+    ),
+    Claim(
+        "… at substantially smaller depth (half its calls)",
+        "5.4, distant-K",
+        (((0.5, At(DISTANT, "unconditional", ENTROPY)), (-1.0, _orders(GUIDED, [4])[0])),),
+        metric="calls",
+    ),
+    Claim(
         "Greedy constant-k schedules degrade sharply",
         "appendix, trends",
         tuple(
@@ -182,6 +234,17 @@ CLAIMS = (
             "endpoints",
             ["entropy(block=2)", "margin(block=2)"],
             ["confidence(block=2)"],
+        ),
+        shown=4,
+    ),
+    Claim(
+        "Exponential schedules degrade sharply",
+        "appendix, trends",
+        tuple(
+            more(At(g, task, f"{rule}(block=1)"), At(g, task, f"{rule}(block='exponential')"))
+            for task in ("unconditional", "endpoints")
+            for g in (TREE, DENSE)
+            for rule in ("entropy", "random")
         ),
         shown=4,
     ),
@@ -205,86 +268,20 @@ CLAIMS = (
         "Coherence is lowest where crossings are rare, and improves with wider bottlenecks",
         "appendix, trends",
         tuple(
-            (At(TWO[64], "bottleneck", s), At(g, "bottleneck", s))
+            more(At(TWO[64], "bottleneck", s), At(g, "bottleneck", s))
             for s in (ENTROPY, RANDOM, BISECTION, GUIDED.format(1))
             for g in (TWO[1], CHAIN)
         ),
         shown=4,
     ),
+    Claim(
+        "… with b=8 between b=1 and b=64",
+        "appendix, trends",
+        tuple(
+            more(At(TWO[above], "bottleneck", s), At(TWO[below], "bottleneck", s))
+            for s in (ENTROPY, RANDOM, BISECTION, GUIDED.format(1))
+            for below, above in ((1, 8), (8, 64))
+        ),
+        shown=8,
+    ),
 )
-
-
-def verdicts(records: Iterable[Record], claims: tuple[Claim, ...] = CLAIMS) -> list[dict[str, Any]]:
-    """Every claim with its verdict and numbers in each mode that has the cells."""
-    cells: dict[tuple[str, At], Record] = {}
-    for record in records:
-        at = At(str(record["title"]), parse(record["task"]).name, record["sampler"])
-        cells[mode_of(record), at] = record
-    modes = list(dict.fromkeys(mode for mode, _ in cells))
-    return [
-        {
-            "claim": claim.said,
-            "where": claim.where,
-            "modes": {mode: _judge(claim, mode, cells) for mode in modes},
-        }
-        for claim in claims
-    ]
-
-
-def _judge(claim: Claim, mode: str, cells: dict[tuple[str, At], Record]) -> dict[str, Any] | None:
-    """The verdict in one mode; None where a cell was not run."""
-    scores, numbers = [], []
-    for pair in claim.pairs:
-        records = [cells[mode, at] for at in pair if (mode, at) in cells]
-        known = [
-            (estimate["value"], _error(estimate, record, claim.metric))
-            for record in records
-            if (estimate := record["metrics"].get(claim.metric))
-        ]
-        if len(known) < 2:
-            return None
-        (more, more_se), (less, less_se) = known
-        error, difference = combined(more_se, less_se), more - less
-        scores.append(difference / max(error, 1e-9))
-        numbers.append(f"{SHORT[claim.metric]}{_number(more)} : {_number(less)}")
-    above = sum(score > NORMAL for score in scores)
-    below = sum(score < -NORMAL for score in scores)
-    if claim.equal:
-        verdict = "holds" if above + below == 0 else "lower" if not above else "mixed"
-        verdict = "higher" if above and not below else verdict
-    elif above == len(scores):
-        verdict = "holds"
-    elif above + below == 0:
-        verdict = "open"
-    else:
-        verdict = "mixed" if above else "reversed"
-    return {"verdict": verdict, "decided": [above, below, len(scores)], "numbers": numbers}
-
-
-def _error(estimate: dict[str, Any], record: Record, metric: str) -> float | None:
-    share = METRICS.describe(metric).share
-    prompts = record.get("count") or estimate["n"]
-    return settled_se(estimate["value"], estimate["se"], prompts, share)
-
-
-def _number(value: float) -> str:
-    return f"{value:.3f}".replace("0.", ".", 1)
-
-
-def markdown(found: list[dict[str, Any]], claims: tuple[Claim, ...] = CLAIMS) -> str:
-    """The verdicts as a Markdown table; more : less, and how many comparisons agree."""
-    modes = list(dict.fromkeys(mode for row in found for mode in row["modes"]))
-    lines = ["| claim | where | " + " | ".join(modes) + " |", "|---" * (len(modes) + 2) + "|"]
-    for row, claim in zip(found, claims):
-        cells = [_cell(row["modes"].get(mode), claim.shown) for mode in modes]
-        lines.append(f"| {row['claim']} | {row['where']} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
-
-
-def _cell(judged: dict[str, Any] | None, most: int) -> str:
-    if judged is None:
-        return "–"
-    above, _, count = judged["decided"]
-    numbers = judged["numbers"][:most]
-    more = f" ({above} of {count})" if count > most else ""
-    return f"**{judged['verdict']}**{more} " + ", ".join(numbers) + (" …" if count > most else "")

@@ -48,6 +48,7 @@ class Pair:
     se: float
     published: float
     published_se: float
+    world: str = ""
 
     @property
     def difference(self) -> float:
@@ -86,6 +87,7 @@ def pairs(records: Iterable[Record]) -> list[Pair]:
             error(coherence["value"], coherence["se"], coherence["n"]),
             published["value"],
             published["se"],
+            record["world"],
         )
     return list(by_cell.values())
 

@@ -106,6 +106,12 @@ SUSPECTS = {
     "st_er_p0_stationary": Recipe("st_er(nodes=500, p=0.0)", STATIONARY.format(0.5)),
     "chain_m10_graph1": Recipe(CHAIN, LAZY, graph_seed=1),
 }
+# The same for b = 8: the shipped model's graph once more (other initial weights), and four others.
+EIGHT = "two_communities(nodes=250, p=0.02, bridges=8)"
+SUSPECTS_B8 = {
+    "two_b8_again": Recipe(EIGHT, LAZY),
+    **{f"two_b8_graph{seed}": Recipe(EIGHT, LAZY, graph_seed=seed) for seed in (1, 2, 3, 4)},
+}
 WORLD_RECIPES = {
     "latin": WorldRecipe("latin(n=4)", "clues(count=6)"),
     "sudoku": WorldRecipe("sudoku(box=2)", "clues(count=6)"),
@@ -125,6 +131,7 @@ GROUPS: dict[str, Mapping[str, AnyRecipe]] = {
     "zoo": RECIPES,
     "ablations": ABLATIONS,
     "suspects": SUSPECTS,
+    "suspects_b8": SUSPECTS_B8,
     "worlds": WORLD_RECIPES,
 }
 

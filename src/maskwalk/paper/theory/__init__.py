@@ -5,8 +5,10 @@ from dataclasses import replace
 from time import perf_counter
 
 from maskwalk.paper.theory.check import Check
+from maskwalk.paper.theory.depth import depth
 from maskwalk.paper.theory.drawings import draw_dags
 from maskwalk.paper.theory.exactness import bisection, sequential
+from maskwalk.paper.theory.independence import independence
 from maskwalk.paper.theory.separation import bottleneck_checks
 from maskwalk.paper.theory.tree_line import tree_line_checks
 from maskwalk.paper.theory.worlds import Row, instances, laws, world_checks
@@ -15,7 +17,8 @@ from maskwalk.resources import one_thread
 
 def check_all() -> Iterator[Check]:
     """Every check of the paper's lemmas, as it is done, with the seconds it took."""
-    for topic in (sequential, bisection, tree_line_checks, bottleneck_checks):
+    topics = (sequential, independence, bisection, depth, tree_line_checks, bottleneck_checks)
+    for topic in topics:
         yield from _timed(topic())
 
 
