@@ -32,7 +32,7 @@ def test_the_document_is_what_the_commands_print() -> None:
     records = load_records(ROOT / "results" / "paper")
     assert markdown(verdicts(records)) in page
     for column in compare(records)["modes"]["as_published"]["columns"]:
-        numbers = [column[k] for k in ("rmse", "rmse_above", "rank_above", "ceiling_above")]
+        numbers = [column[k] for k in ("rmse", "rmse_above", "rank_above", "expected_above")]
         shown = " | ".join(f"{x:.3f}".replace("0.", ".", 1) for x in numbers)
         assert f"| {column['graph']} | {shown} |" in page
 
