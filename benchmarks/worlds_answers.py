@@ -342,9 +342,12 @@ TABLES: dict[str, Callable[[Atlas], str]] = {
 }
 
 
+kept = cache(Atlas)
+
+
 def verify(name: str, directory: str, *titles: str) -> str:
     """A table for `maskwalk verify`; of `sizes`, which takes a minute, the worlds named."""
-    atlas = Atlas(directory)
+    atlas = kept(directory)
     return sizes(atlas, titles) if titles else TABLES[name](atlas)
 
 

@@ -102,7 +102,9 @@ class _Reader:
             raise MaskwalkError(
                 "`row:` and `columns:` need a table or fenced block on the next line."
             )
-        start = max(self.bare.rfind("\n\n", 0, end) + 2, 0)
+        joined = re.sub(r"<!--.*?-->", lambda m: " " * len(m[0]), self.text[:end], flags=re.S)
+        end = len(joined.rstrip())  # a comment on its own follows a block of lines
+        start = max((m.end() for m in re.finditer(r"\n[ \t]*\n", joined[:end])), default=0)
         line = self.text.rfind("\n", 0, end) + 1
         start = line if self.text.startswith("|", line) else start
         if head.quotes:
@@ -161,12 +163,13 @@ class _Reader:
         head: Entry,
         columns: tuple[Entry, ...],
     ) -> None:
-        first = head.also(entries[0]) if entries else head
-        if first.skip:
+        if len(entries) == 1 and entries[0].skip:
             return
+        shared = bool(entries) and not entries[0].skip
+        first, rest = (head.also(entries[0]), entries[1:]) if shared else (head, entries)
         texts = {str(i + 1): plain(self.text[a:b]) for i, (a, b) in enumerate(row.cells)}
         if not columns:
-            every = [first.also(e).filled(texts) for e in entries[1:]] or [first.filled(texts)]
+            every = [first.also(e).filled(texts) for e in rest] or [first.filled(texts)]
             self._exactly(row.start, row.end, every)
             return
         if len(columns) != len(row.cells):

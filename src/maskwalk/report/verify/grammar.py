@@ -77,24 +77,19 @@ def read_comment(body: str) -> Comment:
             rows.append(_entries(text))
         else:
             columns = _entries(text)
-    first, *rest = _entries(head, sourced=True)
+    first, *rest = _entries(head)
     return Comment((first, *rest), tuple(rows), columns)
 
 
-def _entries(text: str, sourced: bool = False) -> tuple[Entry, ...]:
-    parts = split(text, ";")
-    return tuple(_entry(part, sourced and i == 0) for i, part in enumerate(parts))
+def _entries(text: str) -> tuple[Entry, ...]:
+    return tuple(_entry(part) for part in split(text, ";"))
 
 
-def _entry(text: str, sourced: bool) -> Entry:
+def _entry(text: str) -> Entry:
     words = [word for word in split(text) if word]
     if words == [SKIP]:
         return Entry(skip=True)
     plain = [w for w in words if not w.startswith('"') and not _named(w) and w not in FLAGS]
-    if plain and not sourced:
-        raise MaskwalkError(
-            f"{plain[0]!r} is no name=value; a source stands first, before any ';'."
-        )
     return Entry(
         plain[0].strip("`") if plain else "",
         tuple(plain[1:]),

@@ -1,6 +1,7 @@
 """A number of the committed records: which record, which metric, what of it."""
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 from maskwalk.bench.labels import read
@@ -9,6 +10,7 @@ from maskwalk.errors import MaskwalkError, unknown
 from maskwalk.report.comparison import differences
 from maskwalk.report.estimates import Estimate, estimate, finite, read_estimate
 from maskwalk.report.verify.printed import Truth
+from maskwalk.specs import Spec
 from maskwalk.stats import NORMAL
 from maskwalk.worlds.metrics import METRICS, Metric
 
@@ -25,7 +27,9 @@ def record_truth(records: list[Record], asked: Mapping[str, str]) -> Truth:
     if kind == "count":
         return Truth(float(len(some) if "field" not in asked else _different(some, asked["field"])))
     if kind is not None:
-        return Truth(_extreme(kind, [_number(record, asked) for record in some]))
+        metric = asked.get("metric", QUALITY)
+        have = [record for record in some if record["metrics"].get(metric)] or some
+        return Truth(_extreme(kind, [_number(record, asked) for record in have]))
     if "against" in asked:
         return _difference(records, _one(some, asked), asked)
     return _number(_one(some, asked), asked)
@@ -45,11 +49,16 @@ def chosen(records: list[Record], settings: Mapping[str, str]) -> list[Record]:
     return some
 
 
+@cache
+def _spec(text: str) -> Spec:
+    return read(text)
+
+
 def fits(name: str, text: str, wanted: str) -> bool:
     """Whether a record's setting is the wanted one; parameters left out may be anything."""
     if text == wanted or (name == "denoiser" and wanted == "model" and text != "oracle"):
         return True
-    own, spec = read(text), read(wanted)
+    own, spec = _spec(text), _spec(wanted)
     same = own.name == spec.name and not spec.args
     return same and all(str(own.kwargs.get(k, own)) == str(v) for k, v in spec.kwargs.items())
 

@@ -103,7 +103,7 @@ def look_up(text: str, asked: Mapping[str, str]) -> Truth:
 def _found(text: str, row: str, column: str, head: str) -> list[str]:
     cells = []
     for block in _tables(text):
-        names = [i for i, name in enumerate(block.head) if name == column]
+        names = [i for i, name in enumerate(block.head) if column in (name, f"#{i + 1}")]
         if not names or not any(head in name for name in block.head):
             continue
         for line in block.rows:
