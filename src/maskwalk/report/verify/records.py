@@ -27,7 +27,7 @@ def record_truth(records: list[Record], asked: Mapping[str, str]) -> Truth:
     if kind == "count":
         return Truth(float(len(some) if "field" not in asked else _different(some, asked["field"])))
     if kind is not None:
-        metric = asked.get("metric", QUALITY)
+        metric = asked.get("metric", QUALITY).partition(".")[0]
         have = [record for record in some if record["metrics"].get(metric)] or some
         return Truth(_extreme(kind, [_number(record, asked) for record in have]))
     if "against" in asked:
@@ -66,7 +66,7 @@ def fits(name: str, text: str, wanted: str) -> bool:
 def _one(some: list[Record], asked: Mapping[str, str]) -> Record:
     """The only record, or the first of several that say the same."""
     first = some[0]
-    metric = asked.get("metric", QUALITY)
+    metric = asked.get("metric", QUALITY).partition(".")[0]
     if any(r["metrics"].get(metric) != first["metrics"].get(metric) for r in some):
         differ = [k for k in CHOSEN if k != "key" and len({str(r.get(k)) for r in some}) > 1]
         raise MaskwalkError(
@@ -80,12 +80,13 @@ def _told(asked: Mapping[str, str]) -> str:
 
 
 def _number(record: Record, asked: Mapping[str, str]) -> Truth:
-    metric = METRICS.describe(asked.get("metric", QUALITY), record.get("described"))
+    key, _, field = asked.get("metric", QUALITY).partition(".")
+    metric = METRICS.describe(key, record.get("described"))
     number = _estimate(record, metric, asked)
     if number is None:
         known = [key for key, numbers in record["metrics"].items() if numbers]
         raise unknown("metric of this record", metric.key, known)
-    return _field(number, asked.get("field", "value"))
+    return _field(number, field or asked.get("field", "value"))
 
 
 def _estimate(record: Record, metric: Metric, asked: Mapping[str, str]) -> Estimate | None:
