@@ -201,7 +201,7 @@ class _Reader:
             raise MaskwalkError(f"{head.source} prints no table.")
         for row in block.rows:
             here = _squeezed(self.text[row.start : row.end])
-            near = get_close_matches(here, lines, n=1, cutoff=0)
+            near = [here] if here in lines else get_close_matches(here, lines, n=1, cutoff=0)
             inside = numbers(self.without, row.start, row.end)
             for number in inside:
                 self._mark(number)

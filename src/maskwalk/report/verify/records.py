@@ -41,7 +41,8 @@ def chosen(records: list[Record], settings: Mapping[str, str]) -> list[Record]:
     for name, wanted in settings.items():
         if name not in CHOSEN:
             raise unknown("setting of a record", name, (*CHOSEN, *ASKED))
-        before, some = some, [r for r in some if fits(name, str(r.get(name)), wanted)]
+        before, same = some, [r for r in some if str(r.get(name)) == wanted]
+        some = same or [r for r in some if fits(name, str(r.get(name)), wanted)]
         if not some:
             raise unknown(
                 f"{name} among these records:", wanted, {str(r.get(name)) for r in before}
