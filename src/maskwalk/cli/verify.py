@@ -52,10 +52,10 @@ def verify(
         print(json.dumps([asdict(r) | {"path": str(r.path)} for r in results]))
     for result in () if as_json else results:
         count, wrong = len(result.ties), len(result.differing)
+        right = count - wrong
+        what = f"{count} number{'s' * (count != 1)} tied, {right} agree{'s' * (right == 1)}"
         loose = f", {len(result.untied)} not tied" if untied else ""
-        out.print(
-            f"{result.path}: {count} numbers tied, {count - wrong} agree{loose}", markup=False
-        )
+        out.print(f"{result.path}: {what}{loose}", markup=False, soft_wrap=True)
         for line in lines_of(result):
             out.print(f"  {line}", markup=False, soft_wrap=True)
         for at, number in result.untied if untied else ():

@@ -13,7 +13,8 @@ from maskwalk.report.verify.sources import Sources
 from maskwalk.report.verify.tables import Block, Row, block_at, plain
 
 COMMENT = re.compile(r"<!--\s*verify(?P<kind> with)?:(?P<body>.*?)-->", re.S)
-HIDDEN = re.compile(r"<!--.*?-->|^```.*?^```|^ {4}.*?$|`[^`\n]+`|\]\([^)]*\)", re.S | re.M)
+CODE = r"^```.*?^```|^ {4}.*?$|`[^`\n]+`"
+HIDDEN = re.compile(rf"<!--.*?-->|{CODE}|\]\([^)]*\)", re.S | re.M)
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,10 @@ class _Reader:
 
     def read(self) -> Verified:
         """All comments in order, then what no comment ties."""
+        shown = [m.span() for m in HIDDEN.finditer(self.text) if not m[0].startswith("<!--")]
         for match in COMMENT.finditer(self.text):
+            if any(a <= match.start() < b for a, b in shown):
+                continue  # an example
             try:
                 self._comment(match)
             except MaskwalkError as problem:

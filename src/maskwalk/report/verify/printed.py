@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 
 NUMBER = re.compile(
-    r"(?P<bound>≤\s*)?(?<![\w.,^⁻])(?P<sign>[-+−])?"
-    r"(?P<digits>\d{1,3}(?:,\d{3})+(?![\d,])|\d*\.\d+|\d+)(?![\w^⁰¹²³⁴-⁹]|[.,]\d)"
+    r"(?P<bound>≤\s*)?(?<![\w.,^⁻])(?<!\w-)(?P<sign>[-+−])?"
+    r"(?P<digits>\d{1,3}(?:,\d{3})+(?![\d,])|\d*\.\d+|\d+)(?![\w^⁰¹²³⁴-⁹⁻]|[.,]\d)"
     r"(?:\s*±\s*(?P<half>\d*\.?\d+))?"
 )
 

@@ -28,7 +28,6 @@ class Sources:
     """What comments may name, each read or run once."""
 
     def __init__(self, run: Run) -> None:
-        self.records = cache(_records)
         self.text = cache(lambda *parts: self._text(*parts))
         self._run = run
 
@@ -43,7 +42,7 @@ class Sources:
     def _truth(self, source: str, words: tuple[str, ...], asked: dict[str, str], at: Path) -> Truth:
         path = place(source, at) if not self.prints(source) else None
         if path is not None and path.is_dir():
-            return record_truth(self.records(path), asked)
+            return record_truth(_records(path, _stamp(path)), asked)
         text = self.text(source, words, at)
         if "key" in asked:
             return json_truth(text, asked["key"], source)
@@ -62,7 +61,8 @@ class Sources:
             return str(
                 _module(place(file, at)).verify(name, *(_absolute(word, at) for word in words))
             )
-        return place(source, at).read_text("utf-8")
+        text = place(source, at).read_text("utf-8")
+        return f"[{','.join(text.splitlines())}]" if source.endswith(".jsonl") else text
 
     @staticmethod
     def prints(source: str) -> bool:
@@ -70,7 +70,13 @@ class Sources:
         return source.startswith(COMMAND) or ".py:" in source
 
 
-def _records(path: Path) -> list[Record]:
+def _stamp(path: Path) -> tuple[int, ...]:
+    """When the records were last written."""
+    return tuple(file.stat().st_mtime_ns for file in sorted(path.glob("records.jsonl*")))
+
+
+@cache
+def _records(path: Path, stamp: tuple[int, ...]) -> list[Record]:
     return latest(load_records(path))
 
 
@@ -103,7 +109,10 @@ def _module(path: Path) -> Any:
 
 
 def json_truth(text: str, key: str, source: str) -> Truth:
-    """The number at a path of keys, such as models/st_er_p0/bound or rows/[task=u]/value."""
+    """The number at a path of keys: models/st_er_p0/bound, rows/[task=endpoints&seed=0]/kl.
+
+    NAME_se beside it is its standard error; NAME_kind "upper" says that it is an upper bound.
+    """
     try:
         here: Any = json.loads(text)
     except ValueError:
@@ -111,10 +120,12 @@ def json_truth(text: str, key: str, source: str) -> Truth:
     above: Any = {}
     for part in re.findall(r"\[[^\]]*\]|[^/\[\]]+", key):
         above, here = here, _step(here, part, source)
-    value, half = _read(here, above, key)
+    name = key.rpartition("/")[2]
+    value, half = _read(here, above, name)
     if value is None:
         raise MaskwalkError(f"{key!r} of {source} is no number but {str(here)[:40]!r}.")
-    return Truth(value, half)
+    bound = isinstance(above, Mapping) and above.get(f"{name}_kind") == "upper"
+    return Truth(value, half, bound)
 
 
 def _step(here: Any, part: str, source: str) -> Any:
@@ -131,14 +142,13 @@ def _step(here: Any, part: str, source: str) -> Any:
     return here[part]
 
 
-def _read(here: Any, above: Any, key: str) -> tuple[float | None, float | None]:
+def _read(here: Any, above: Any, name: str) -> tuple[float | None, float | None]:
     """A number and half of its interval: `se` beside it, or `NAME_se`; the first in a text."""
     if isinstance(here, Mapping):
         return finite(here.get("value")), _halved(here.get("se"))
     if isinstance(here, str):
         first = [number.value for number in numbers(here)]
         return (first[0] if first else None), None
-    name = key.rpartition("/")[2]
     return finite(here), _halved(above.get(f"{name}_se") if isinstance(above, Mapping) else None)
 
 
