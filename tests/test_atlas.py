@@ -1,4 +1,4 @@
-"""The atlas's document says what the committed records say."""
+"""What the atlas's document says in words; its numbers are tied (tests/test_verify.py)."""
 
 import re
 from pathlib import Path
@@ -7,16 +7,6 @@ from maskwalk.bench.records import load_records
 from maskwalk.report import front_tables
 
 ROOT = Path(__file__).parent.parent
-
-
-def test_every_coherence_in_the_document_is_one_of_the_records() -> None:
-    records = load_records(ROOT / "results" / "atlas")
-    known = {f"{r['metrics']['coherence']['value']:.3f}" for r in records}
-    page = (ROOT / "docs" / "atlas.md").read_text()
-    told = re.findall(r"(?<![\d.])[01]?\.\d{3}\b", page)
-    assert len(told) > 100
-    parameters = {"0.005", "0.125"}  # the density p, and the walk's stay
-    assert {f"{float(number):.3f}" for number in told} - parameters <= known
 
 
 def test_the_documents_counts_and_rows_are_those_of_the_command() -> None:

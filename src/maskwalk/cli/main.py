@@ -21,6 +21,7 @@ from maskwalk.cli.sample import sample
 from maskwalk.cli.text import text
 from maskwalk.cli.theory import theory
 from maskwalk.cli.train import train
+from maskwalk.cli.verify import verify
 from maskwalk.cli.zoo import zoo
 from maskwalk.errors import MaskwalkError
 
@@ -46,6 +47,7 @@ for command in (
     theory,
     zoo,
     train,
+    verify,
 ):
     app.command()(command)
 app.add_typer(text)
