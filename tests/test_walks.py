@@ -34,6 +34,11 @@ SMALL = [
     ("st_er(nodes=4, p=0.2)", "markov()", 5),
     ("st_er(nodes=4, p=0.2)", "markov(order=2, seed=3)", 5),
     ("directed(nodes=4, p=0.2)", "markov(order=3)", 5),
+    ("st_er(nodes=5, p=0.4)", "drift(strength=0.6, stay=0.2)", 4),
+    ("weighted(nodes=5, p=0.4)", "drift(strength=0.9, stay=0, start='stationary', seed=1)", 4),
+    ("st_er(nodes=4, p=0.2)", "schedule(laws=[lazy(stay=0.5), lazy(stay=0)])", 6),
+    ("st_er(nodes=4, p=0.2)", "schedule(laws=[markov(seed=1), lazy(), drift()], turn=1)", 5),
+    ("bottleneck_dag(corridors=1, width=3)", "schedule(laws=[dag(), dag()], turn=2)", 4),
 ]
 
 
@@ -76,7 +81,7 @@ def test_step_log_probs_are_those_of_next_probs(law):
     walks = everything(law)[::7]
     steps = law.step_log_probs(walks)
     for t in range(law.length):
-        probs = law.next_probs(walks[:, max(0, t - law.order) : t])
+        probs = law.step_probs(t, walks[:, max(0, t - law.order) : t])
         assert probs.shape == (len(walks), law.vocab_size) and probs.dtype == torch.float64
         expected = probs.gather(1, walks[:, t : t + 1])[:, 0].log()
         assert torch.allclose(steps[:, t], expected, atol=1e-12, rtol=0)
@@ -87,7 +92,7 @@ def test_entropy_is_that_of_the_enumeration(law):
     _, logs = law.support()
     exact = float(-(logs.exp() * logs).sum())
     assert law.entropy() == pytest.approx(exact, abs=1e-12)
-    general = lifted.entropy(law.next_probs, law.order, law.length)
+    general = lifted.entropy(law.step_probs, law.order, law.length)
     assert general == pytest.approx(exact, abs=1e-12)
 
 
@@ -96,7 +101,7 @@ def test_reach_is_that_of_the_enumeration(law):
     for start in range(law.vocab_size):
         ends = sorted(set(walks[walks[:, 0] == start][:, -1].tolist()))
         assert law.reach(start).nonzero()[:, 0].tolist() == ends
-        general = lifted.reach(law.next_probs, law.order, law.length, start)
+        general = lifted.reach(law.step_probs, law.order, law.length, start)
         assert general.nonzero()[:, 0].tolist() == ends
 
 
