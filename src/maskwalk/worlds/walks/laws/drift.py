@@ -4,8 +4,8 @@ Every node has a place on a circle. An edge leads *on* from u to v if v lies les
 ahead of u, and *back* from v to u. The arc on counts w(u,v) · (1 + strength), the arc back
 w(u,v) · (1 - strength); the rest is the lazy walk. So the walks that are possible are those of the
 lazy walk, whatever the strength, and only their probabilities change: around a cycle one way is
-likelier than the other, which no reversible chain does (Kolmogorov's criterion). On a tree there
-are no cycles and the walk stays reversible.
+likelier than the other, which no reversible chain does (Kolmogorov's criterion). A negative
+strength drifts the other way round. On a tree there are no cycles and the walk stays reversible.
 """
 
 from dataclasses import replace
@@ -33,13 +33,14 @@ def drift(
     seed: int = 0,
 ) -> ChainLaw:
     """The lazy walk with a drift: of an edge's two directions one has (1+strength)/(1-strength)
-    times the weight, so the walk is nonreversible; 0 is the lazy walk. `seed` draws the directions.
+    times the weight, so the walk is nonreversible; 0 is the lazy walk, a negative strength the
+    other way round. `seed` draws the directions.
     """
     walkable(graph, "Drifting")
     one_of("start", start, ("uniform", "stationary"))
-    for name, value in (("strength", strength), ("stay", stay)):
-        if real(name, value, 0.0, 1.0) == 1:
-            raise MaskwalkError(f"{name} must be below 1, or some steps would be lost.")
+    for name, value, low in (("strength", strength, -1.0), ("stay", stay, 0.0)):
+        if abs(real(name, value, low, 1.0)) == 1:
+            raise MaskwalkError(f"{name} must be below 1, or some steps would be impossible.")
     seed = whole("seed", seed, 0, 2**63 - 1)
     place = block_uniforms(seed, Purpose.GRAPH, 0, 1, graph.nodes, PLACES).reshape(-1)
     ahead = (place[graph.targets] - place[graph.sources]) % 1.0

@@ -5,8 +5,8 @@ from maskwalk.worlds.walks.oracles.base import Oracle
 from maskwalk.worlds.walks.oracles.chain import LIMIT, ChainOracle, table_bytes
 from maskwalk.worlds.walks.oracles.enumeration import EnumerationOracle
 from maskwalk.worlds.walks.oracles.lifted import LiftedOracle
-from maskwalk.worlds.walks.oracles.schedule import ScheduleOracle, schedule_bytes
 from maskwalk.worlds.walks.oracles.schedule import LIMIT as SCHEDULE_LIMIT
+from maskwalk.worlds.walks.oracles.schedule import ScheduleOracle, schedule_bytes
 
 
 def oracle_for(law: WalkLaw) -> Oracle:

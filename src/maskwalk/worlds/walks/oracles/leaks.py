@@ -61,10 +61,11 @@ class Leaks:
         steps = last + 1 if law.homogeneous else law.length  # kernels that differ
         kernels = steps - last
         if self.vocab ** (last + 1) * kernels > LIMIT:
+            tables = "the dense kernel" if kernels == 1 else f"{kernels} dense kernels"
             raise MaskwalkError(
                 f"No walk agrees with the revealed tokens, and the limit of a vanishing leak needs "
-                f"{'the dense kernel' if kernels == 1 else f'{kernels} dense kernels'} of "
-                f"{self.vocab}^{last + 1} = {self.vocab ** (last + 1):,} entries; at most {LIMIT:,} are held. Take fewer nodes or a lower order, or a "
+                f"{tables} of {self.vocab}^{last + 1} = {self.vocab ** (last + 1):,} entries; at "
+                f"most {LIMIT:,} are held. Take fewer nodes or a lower order, or a "
                 "sampler that never reveals impossible tokens, such as bisection."
             )
         self.levels = min(law.order, law.length) + 1
