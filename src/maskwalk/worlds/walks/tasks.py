@@ -154,7 +154,8 @@ def _way_over(forks: np.ndarray, climb: int, a: float, b: float) -> list[int]:
     way = forks[int(a * len(forks))]
     there = (forks[:, climb] == way[climb]) & (forks[:, climb - 1] != way[climb - 1])
     others = forks[there]
-    return [*way[: climb + 1], *others[int(b * len(others))][:climb][::-1]]
+    back = others[int(b * len(others)), :climb][::-1]
+    return [*way[: climb + 1].tolist(), *back.tolist()]
 
 
 @TASKS.register("against")

@@ -32,9 +32,10 @@ def drift(
     start: str = "uniform",
     seed: int = 0,
 ) -> ChainLaw:
-    """The lazy walk with a drift: of an edge's two directions one has (1+strength)/(1-strength)
-    times the weight, so the walk is nonreversible; 0 is the lazy walk, a negative strength the
-    other way round. `seed` draws the directions.
+    """The lazy walk with a drift: nonreversible, since it prefers one direction of every edge.
+
+    The preferred direction counts (1+strength)/(1-strength) times the other; 0 is the lazy walk, a
+    negative strength the other way round. `seed` draws the directions.
     """
     walkable(graph, "Drifting")
     one_of("start", start, ("uniform", "stationary"))

@@ -31,10 +31,10 @@ class ScheduleLaw(WalkLaw):
     homogeneous = False
 
     def __init__(
-        self, laws: Sequence[ChainLaw], turns: Sequence[int], graph: Graph | None = None
+        self, laws: Sequence[WalkLaw], turns: Sequence[int], graph: Graph | None = None
     ) -> None:
-        self.laws, self.turns = tuple(laws), tuple(turns)
-        _check(self.laws, self.turns)
+        self.laws = _first_order(laws)
+        self.turns = tuple(whole("turn", turn, 0, len(self.laws) - 1) for turn in turns)
         first = self.laws[0]
         super().__init__(first.vocab_size, len(self.turns) + 1, 1, graph)
         self.initial = first.initial
@@ -110,22 +110,21 @@ class ScheduleLaw(WalkLaw):
         return torch.from_numpy(at)
 
 
-def _check(laws: tuple[ChainLaw, ...], turns: tuple[int, ...]) -> None:
-    """A sentence for laws that cannot take turns."""
-    for law in laws:
-        if not isinstance(law, ChainLaw):
-            raise MaskwalkError(
-                "A schedule takes first-order laws, such as lazy(stay=0.5), drift() or markov(); "
-                "one of these looks further back, or is a schedule itself."
-            )
-    if len({law.vocab_size for law in laws}) != 1:
+def _first_order(laws: Sequence[WalkLaw]) -> tuple[ChainLaw, ...]:
+    """The laws, or a sentence if they cannot take turns."""
+    chains = tuple(law for law in laws if isinstance(law, ChainLaw))
+    if len(chains) < len(laws):
+        raise MaskwalkError(
+            "A schedule takes first-order laws, such as lazy(stay=0.5), drift() or markov(); "
+            "one of these looks further back, or is a schedule itself."
+        )
+    if len({law.vocab_size for law in chains}) != 1:
         raise MaskwalkError("A schedule takes one or more laws over the same nodes.")
-    for turn in turns:
-        whole("turn", turn, 0, len(laws) - 1)
+    return chains
 
 
 @WALKS.register("schedule", several=("laws",))
-def schedule(graph: Graph, length: int, laws: list[ChainLaw], turn: int | None = None) -> WalkLaw:
+def schedule(graph: Graph, length: int, laws: list[WalkLaw], turn: int | None = None) -> WalkLaw:
     """A time-inhomogeneous walk: first-order laws take turns of `turn` steps, over and over.
 
     turn=None spreads them over the walk: each law once, in order, for equally many steps. The
