@@ -39,7 +39,14 @@ def test_the_document_is_what_the_commands_print() -> None:
 
 @pytest.mark.parametrize(
     ("name", "cells"),
-    [("suspects", 360), ("prompts", 216), ("atlas", 3510), ("worlds", 7316), ("carries", 36)],
+    [
+        ("suspects", 360),
+        ("prompts", 216),
+        ("atlas", 3510),
+        ("worlds", 7316),
+        ("carries", 36),
+        ("laws", 240),
+    ],
 )
 def test_the_other_runs_are_whole(name: str, cells: int) -> None:
     assert len({r["key"] for r in load_records(ROOT / "results" / name)}) == cells
