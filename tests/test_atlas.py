@@ -51,7 +51,8 @@ def test_the_tables_of_other_laws_are_those_of_their_records() -> None:
             assert metrics["coherence"]["value"] == 1.0 and metrics["calls"]["value"] == 5.0
             assert abs(metrics["replay_kl"]["value"]) < 1e-12
         if record["sampler"] == "dependence_bounded(budget=0.1)":
-            assert metrics["coherence"]["value"] >= 0.98 and 5.4 <= metrics["calls"]["value"] < 7.45
+            assert metrics["coherence"]["value"] >= 0.98
+            assert 5.4 <= round(metrics["calls"]["value"], 1) <= 7.4
     kl = [
         f"{laws.cells[title, 'endpoints', 'halton(steps=8)']['metrics']['replay_kl']['value']:.3f}"
         for title in ("Lazy, stay .375", "Slow, then fast")
