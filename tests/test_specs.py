@@ -186,7 +186,7 @@ def test_lists_of_specs_are_read_shown_and_built_where_they_are_wanted() -> None
         Spec("g", (1,)),
         Spec("h", (), {"y": [2, 3]}),
     ]
-    text = table.canonical("all([one(), all(parts=[one(a=3)])])")
+    text = table.canonical("all([one, all(parts=[one(a=3)])])")
     assert text == "all(parts=[one(a=1), all(parts=[one(a=3)])])"
     assert table.canonical(text) == text
     assert table.build(text, seed=7) == [[1], [[3], 7], 7]

@@ -75,7 +75,7 @@ def _value(tree: ast.expr, text: str) -> Any:
                 raise MaskwalkError(f"Cannot read the spec {text!r}. {HINT}")
             kwargs[keyword.arg] = _value(keyword.value, text)
         return Spec(tree.func.id, tuple(_value(a, text) for a in tree.args), kwargs)
-    if isinstance(tree, ast.List) and any(isinstance(part, ast.Call) for part in tree.elts):
+    if isinstance(tree, ast.List) and any(isinstance(p, ast.Call | ast.Name) for p in tree.elts):
         return [_value(part, text) for part in tree.elts]
     try:
         return ast.literal_eval(tree)
