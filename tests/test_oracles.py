@@ -81,15 +81,14 @@ def random_dag(width: int, length: int, seed: int) -> ChainLaw:
 
 
 def random_schedule(vocab: int, length: int, seed: int) -> ScheduleLaw:
-    """Up to three random kernels in a random order of turns; some rows may end walks."""
-    rng = np.random.default_rng(seed)
-    laws = [random_chain(vocab, 2, seed + i) for i in range(rng.integers(1, 4))]
-    turns = rng.integers(0, len(laws), length - 1).tolist()
-    dead = random_chain(vocab, length, seed + 9, density=0.2)
-    at = marginals_of(ScheduleLaw(laws, turns))
-    last = dead.transition.numpy() * (at[-2] > 0)[:, None]  # no way on from where no walk gets
-    final = ChainLaw(torch.from_numpy(at[-2]), last, 2)
-    return ScheduleLaw([*laws, final], [*turns[:-1], len(laws)])
+    """Another sparse kernel at every step, without a way on from where no walk gets."""
+    laws: list[ChainLaw] = []
+    at = random_chain(vocab, 2, seed).initial.numpy()
+    for t in range(length - 1):
+        step = random_chain(vocab, 2, seed + t, density=0.3).transition.numpy() * (at > 0)[:, None]
+        laws.append(ChainLaw(torch.from_numpy(at / at.sum()), step, 2))
+        at = at @ step
+    return ScheduleLaw(laws, range(length - 1))
 
 
 def marginals_of(law: ScheduleLaw) -> np.ndarray:
