@@ -81,11 +81,13 @@ def random_dag(width: int, length: int, seed: int) -> ChainLaw:
 
 
 def random_schedule(vocab: int, length: int, seed: int) -> ScheduleLaw:
-    """Another sparse kernel at every step, without a way on from where no walk gets."""
+    """Another sparse kernel at every step; from half of where no walk gets, no way on."""
+    rng = np.random.default_rng(seed)
     laws: list[ChainLaw] = []
     at = random_chain(vocab, 2, seed).initial.numpy()
     for t in range(length - 1):
-        step = random_chain(vocab, 2, seed + t, density=0.3).transition.numpy() * (at > 0)[:, None]
+        alive = (at > 0) | (rng.random(vocab) < 0.5)
+        step = random_chain(vocab, 2, seed + t, density=0.3).transition.numpy() * alive[:, None]
         laws.append(ChainLaw(torch.from_numpy(at / at.sum()), step, 2))
         at = at @ step
     return ScheduleLaw(laws, range(length - 1))
@@ -183,6 +185,20 @@ def test_a_schedule_of_one_law_is_that_law() -> None:
     assert_same(ScheduleOracle(law)(tokens), ChainOracle(chain)(tokens))
     assert torch.equal(law.sample(50, 1), chain.sample(50, 1))
     assert law.entropy() == pytest.approx(chain.entropy(), abs=1e-12)
+
+
+def test_schedules_of_dags_that_take_several_leaks() -> None:
+    """From the last level there is no way on and to the first none in, so one leak is not enough."""
+    one, two = random_dag(2, 5, 1), random_dag(2, 5, 2)
+    law = ScheduleLaw([one, two], [0, 1, 1, 0])
+    tokens = torch.tensor(
+        [[6, 10, 10, 10, 0], [8, 10, 10, 10, 1], [9, 10, 9, 10, 9], [4, 10, 10, 10, 10]]
+        + [[10, 10, 0, 10, 1], [10, 9, 10, 0, 10], [6, 10, 10, 0, 10], [7, 7, 10, 10, 0]]
+    )
+    truth = EnumerationOracle(law)(tokens)
+    assert not possible(law, tokens).any()
+    assert_same(ScheduleOracle(law)(tokens), truth)
+    assert_same(LiftedOracle(law)(tokens), truth)
 
 
 def test_the_order_of_the_turns_matters() -> None:

@@ -520,6 +520,8 @@ def test_schedules_take_turns():
     assert isinstance(spread, ScheduleLaw) and not spread.homogeneous and spread.order == 1
     assert spread.turns == (0, 0, 0, 0, 1, 1, 1)
     assert turns.turns == (0, 1, 0, 1, 0, 1, 0) and long.turns == (0, 0, 0, 1, 1, 1, 0)
+    three = WALKS.build("schedule([lazy, drift, markov], turn=2)", graph=graph, length=8)
+    assert three.turns == (0, 0, 1, 1, 2, 2, 0)
     every = torch.arange(6)[:, None]
     assert torch.equal(turns.step_probs(1, every), slow.transition)
     assert torch.equal(turns.step_probs(2, every), fast.transition)
