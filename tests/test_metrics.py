@@ -73,6 +73,42 @@ def test_tv_against_the_formula(k: int) -> None:
     assert transition_tv(law, walks, k) == pytest.approx(expected, abs=1e-12)
 
 
+def test_tv_of_a_schedule_has_a_row_for_every_step() -> None:
+    law = small_law("st_er(nodes=4, p=0.3)", "schedule(laws=[lazy(stay=0.7), lazy(stay=0)])", 12)
+    walks = torch.randint(0, 4, (50, 12), generator=torch.Generator().manual_seed(0))
+    counts: dict[tuple, np.ndarray] = {}
+    for row in walks.tolist():
+        for t in range(1, 12):
+            counts.setdefault((t, row[t - 1]), np.zeros(4))[row[t]] += 1
+    expected = sum(
+        0.5 * np.abs(c - c.sum() * law.step_probs(t, torch.tensor([[u]]))[0].numpy()).sum()
+        for (t, u), c in counts.items()
+    ) / (50 * 11)
+    assert transition_tv(law, walks, 1) == pytest.approx(expected, abs=1e-12)
+    # The same kernels in the other order have every step right, at the wrong time.
+    late = small_law("st_er(nodes=4, p=0.3)", "schedule(laws=[lazy(stay=0), lazy(stay=0.7)])", 12)
+    own, other = (tv(sample_of(law, one.sample(400, 5)), 1) for one in (law, late))
+    assert own is not None and abs(own.extra["excess"]) < 6 * (own.se + own.extra["floor_se"])
+    assert other is not None and other.extra["excess"] > 0.3
+
+
+def test_coherence_by_level_is_that_of_each_level() -> None:
+    law = small_law("community_hierarchy(depth=2, branching=2, nodes=4, p=0.3)", length=9)
+    task = TASKS.build("levels", world=law, prompts=60, seed=0)
+    assert task.answers is not None
+    walks = task.answers.clone()
+    high = task.labels["level"] == 2
+    walks[high.nonzero()[:5, 0], 4] = walks[0, 0]  # five of the high ones leave the graph
+    broken = ~law.valid(walks).all(1)
+    sample = Sample(law, walks, None, torch.arange(60), torch.full((60,), 7), task)
+    found = measure(sample, ("coherence_by_level",))["coherence_by_level"]
+    assert found["value"] == pytest.approx(1 - broken.sum().item() / 60) and broken.any()
+    one, two = found["by"]
+    assert one["at"] == 1 and one["value"] == 1.0
+    assert two["at"] == 2 and two["value"] == pytest.approx(1 - (broken.sum() / high.sum()).item())
+    assert measure(sample_of(law, walks), ("coherence_by_level",))["coherence_by_level"] is None
+
+
 def test_tv_stands_beside_its_floor() -> None:
     found = tv(sample_of(LAW, LAW.sample(200, 5)), 1)
     assert found is not None

@@ -56,6 +56,11 @@ def test_entropies_of_a_chain_equal_those_of_its_listed_walks() -> None:
             for some in combinations(range(5), size):
                 assert one(frozenset(some)) == pytest.approx(two(frozenset(some)), abs=1e-10)
         assert two(frozenset(range(5))) == pytest.approx(law.entropy(), abs=1e-10)
+    timed = small_law("st_er(nodes=4, p=0.3)", "schedule(laws=[markov(seed=1), lazy(stay=0.6)])", 5)
+    one, two = listed_entropies(timed), chain_entropies(timed)
+    for size in range(6):
+        for some in combinations(range(5), size):
+            assert one(frozenset(some)) == pytest.approx(two(frozenset(some)), abs=1e-10)
     # Two steps of a three-node chain by hand: uniform start, so H(X_0) = log 5.
     assert chain_entropies(CHAIN)(frozenset({0})) == pytest.approx(log(5))
     assert dependence(chain_entropies(CHAIN), {2}, {0, 4}) == pytest.approx(0, abs=1e-12)

@@ -35,6 +35,7 @@ def test_the_reproduction_meets_its_goals() -> None:
         ("worlds", 7316),
         ("carries", 36),
         ("quickstart", 84),
+        ("laws", 240),
     ],
 )
 def test_the_other_runs_are_whole(name: str, cells: int) -> None:

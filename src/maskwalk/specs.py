@@ -1,9 +1,10 @@
 """Spec strings, `name(key=value, …)`, and the tables of things they can name.
 
-A spec is read with Python's own grammar but never evaluated: literals and nested specs are the
-only values there are, so a spec string cannot run code. Every extensible kind of thing in the
-project (world, graph, walk, task, sampler, draw, score, denoiser, metric) is one `Registry`: one
-line adds a member, and `maskwalk list`, the contract test, the benchmark and the report know it.
+A spec is read with Python's own grammar but never evaluated: literals, nested specs and
+lists of them are the only values there are, so a spec string cannot run code. Every extensible kind
+of thing in the project (world, graph, walk, task, sampler, draw, score, denoiser, metric) is one
+`Registry`: one line adds a member, and `maskwalk list`, the contract test, the benchmark and the
+report know it.
 
 A user's members come from a file (`--include my_file.py`) or from an installed package that names
 a module under the entry point group `maskwalk.plugins`.
@@ -45,6 +46,8 @@ class Spec:
 
 
 def _show(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(_show(v) for v in value)}]"
     return str(value) if isinstance(value, Spec) else repr(value)
 
 
@@ -72,6 +75,8 @@ def _value(tree: ast.expr, text: str) -> Any:
                 raise MaskwalkError(f"Cannot read the spec {text!r}. {HINT}")
             kwargs[keyword.arg] = _value(keyword.value, text)
         return Spec(tree.func.id, tuple(_value(a, text) for a in tree.args), kwargs)
+    if isinstance(tree, ast.List) and any(isinstance(p, ast.Call | ast.Name) for p in tree.elts):
+        return [_value(part, text) for part in tree.elts]
     try:
         return ast.literal_eval(tree)
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
@@ -90,6 +95,7 @@ class Registry(Generic[T]):
         self.kind, self.context, self._home = kind, context, home
         self._members: dict[str, Callable[..., T]] = {}
         self._parts: dict[str, dict[str, Registry[Any]]] = {}
+        self._several: dict[str, tuple[str, ...]] = {}
 
     @property
     def _makers(self) -> dict[str, Callable[..., T]]:
@@ -98,11 +104,16 @@ class Registry(Generic[T]):
         return self._members
 
     def register(
-        self, name: str, *, parts: "dict[str, Registry[Any]] | None" = None
+        self,
+        name: str,
+        *,
+        parts: "dict[str, Registry[Any]] | None" = None,
+        several: tuple[str, ...] = (),
     ) -> Callable[[F], F]:
         """Decorator: adds a class or function under `name`, which nobody else may have taken.
 
         `parts` names parameters that are specs of other tables; the maker gets them as text.
+        `several` names parameters that are lists of specs of this table; the maker gets the things.
         """
 
         def add(maker: F) -> F:
@@ -114,6 +125,7 @@ class Registry(Generic[T]):
                 )
             self._members[name] = maker
             self._parts[name] = parts or {}
+            self._several[name] = several
             return maker
 
         return add
@@ -160,6 +172,8 @@ class Registry(Generic[T]):
                 raise MaskwalkError(
                     f"{key} of {self.kind} {spec.name!r} must be a number, not {value.name}."
                 )
+        for key, value in values.items():
+            self._check_list(spec.name, key, value)
         for key, table in self._parts[spec.name].items():
             if not isinstance(values[key], str | Spec):
                 example = next(iter(table), "name")
@@ -168,6 +182,20 @@ class Registry(Generic[T]):
                     f"{example}(…), not {values[key]!r}."
                 )
         return {key: values[key] for key in known}
+
+    def _check_list(self, name: str, key: str, value: Any) -> None:
+        """Specs in a list where they are wanted, and nowhere else."""
+        members = value if isinstance(value, list) else []
+        if key in self._several[name]:
+            if not members or not all(isinstance(member, Spec) for member in members):
+                raise MaskwalkError(
+                    f"{key} of {self.kind} {name!r} must be a list of {self.kind}s as specs, such "
+                    f"as [{next(iter(self))}(…), {next(iter(self))}(…)], not {_show(value)}."
+                )
+        elif any(isinstance(member, Spec) for member in members):
+            raise MaskwalkError(
+                f"{key} of {self.kind} {name!r} takes no list of specs; {_show(value)} is one."
+            )
 
     def canonical(self, text: str) -> str:
         """The same spec with every parameter written out, in order: what records hold."""
@@ -184,6 +212,8 @@ class Registry(Generic[T]):
                 values[key] = parts[key]._canonical(part)
             elif isinstance(value, Spec):
                 values[key] = self._canonical(value)
+            elif key in self._several[spec.name]:
+                values[key] = [self._canonical(member) for member in value]
         return Spec(spec.name, (), values)
 
     def _later(self, name: str) -> list[tuple[str, Any]]:
@@ -201,6 +231,8 @@ class Registry(Generic[T]):
         for key, value in values.items():
             if isinstance(value, Spec):
                 values[key] = str(value) if key in parts else self.build(value, **context)
+            elif key in self._several[spec.name]:
+                values[key] = [self.build(member, **context) for member in value]
         wanted = _signature(self[spec.name]).parameters
         return self[spec.name](**{k: v for k, v in context.items() if k in wanted}, **values)
 
