@@ -7,7 +7,6 @@ import pytest
 from maskwalk.bench.records import HELD_OUT, latest, load_records
 from maskwalk.bench.text_experiment import Setting, TextExperiment
 from maskwalk.paper.compare import compare
-from maskwalk.paper.ledger import markdown, verdicts
 
 ROOT = Path(__file__).parent.parent
 
@@ -31,11 +30,13 @@ def test_the_reproduction_meets_its_goals() -> None:
     [
         ("suspects", 360),
         ("prompts", 216),
-        ("atlas", 3510),
-        ("worlds", 7316),
+        ("atlas", 4134),
+        ("worlds", 8612),
         ("carries", 36),
         ("quickstart", 84),
         ("laws", 240),
+        ("suspects_b8", 720),
+        ("suspects_precision", 768),
     ],
 )
 def test_the_other_runs_are_whole(name: str, cells: int) -> None:
