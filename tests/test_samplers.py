@@ -70,6 +70,16 @@ def test_guided_bisection_by_hand() -> None:
     assert rounds(run("guided_bisection(order=3)", full(8), sure)) == [[3, 4, 5, 0, 1, 2, 3, 4]]
 
 
+def test_a_guided_separator_grows_to_either_side() -> None:
+    # Pivot 3 (.9); its left neighbour 2 (.85) is surer than its right one, 4 (.6).
+    sure = torch.tensor([0.6, 0.7, 0.85, 0.9, 0.6, 0.65, 0.7], dtype=torch.float64)
+    assert rounds(run("guided_bisection(order=2)", full(7), sure))[0][2:5] == [1, 0, 4]
+    # At the right end of a run there is nothing but the left.
+    masked = torch.tensor([[True, True, True, True, False]])
+    sure = torch.tensor([0.6, 0.7, 0.9, 0.6, 0.6], dtype=torch.float64)
+    assert rounds(run("guided_bisection(order=4)", masked, sure)) == [[2, 1, 0, 3, -1]]
+
+
 def test_greedy_orders_and_blocks() -> None:
     sure = torch.tensor([0.6, 0.9, 0.7, 0.95, 0.8], dtype=torch.float64)
     for name in ("entropy", "confidence", "margin"):
