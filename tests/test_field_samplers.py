@@ -73,6 +73,8 @@ def test_factor() -> None:
     # then of .8, .6: 2(.2)=.4 is below .5, 3(.4) is not.
     assert trace("factor(1)", *SURE) == [0, 1, 0, 0]
     assert trace("factor(0.5)", *SURE) == [0, 2, 0, 1]
+    # .7 lies between 4(.2) and 3(.2): two, then 2(.2) = .4 alone.
+    assert trace("factor(0.7)", *SURE) == [0, 2, 0, 1]
 
 
 def test_entropy_bounded_and_constant_entropy() -> None:
