@@ -13,7 +13,7 @@ import pytest
 
 from maskwalk.bench.cell import Cell, run_cell
 from maskwalk.bench.experiment import Experiment
-from maskwalk.bench.records import RecordFile, load_records
+from maskwalk.bench.records import RecordFile, load_records, upgrade
 from maskwalk.bench.run import Run, engine
 from maskwalk.denoisers.files import Pretrained, save_pretrained
 from maskwalk.denoisers.network.weights import DDiTConfig, layout
@@ -157,6 +157,15 @@ def test_a_cells_key_follows_the_models_weights(tmp_path: Path) -> None:
         cell = Cell.checked(task="unconditional", sampler="random", denoiser=str(tmp_path))
         keys.append(cell.key)
     assert keys[0] == keys[2] != keys[1]
+
+
+def test_a_record_of_the_first_schema_names_its_world() -> None:
+    """Graph, walk, length and graph seed, each in its place."""
+    old = {"schema": 1, "key": "k", "metrics": {}, "preset": "exact", "ties": "uniform"}
+    place = {"graph": "st_er(nodes=5, p=0.2)", "walk": "lazy()", "length": 8, "graph_seed": 3}
+    record = upgrade(old | place | {"draw": {"precision": "float64"}})
+    assert record["world"] == "walk(graph=st_er(nodes=5, p=0.2), law=lazy(), length=8, seed=3)"
+    assert (record["mode"], record["schema"]) == ("exact", 2)
 
 
 def test_the_batch_size_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
