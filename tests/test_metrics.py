@@ -22,11 +22,13 @@ from tests.conftest import STANDS, small_law
 LAW = small_law("st_er(nodes=6, p=0.2)", "lazy(stay=0.2)", 8)
 
 
-def sample_of(law: WalkLaw, walks: torch.Tensor, conditional: bool = False) -> Sample:
+def sample_of(
+    law: WalkLaw, walks: torch.Tensor, conditional: bool = False, seed: int = 0
+) -> Sample:
     n = len(walks)
     calls = torch.full((n,), 4)
     task = Prompts(walks, conditional)
-    return Sample(law, walks, calls, torch.arange(n), torch.full((n,), 8), task)
+    return Sample(law, walks, calls, torch.arange(n), torch.full((n,), 8), task, seed)
 
 
 def test_coherence_counts_whole_walks() -> None:
@@ -107,6 +109,17 @@ def test_coherence_by_level_is_that_of_each_level() -> None:
     assert one["at"] == 1 and one["value"] == 1.0
     assert two["at"] == 2 and two["value"] == pytest.approx(1 - (broken.sum() / high.sum()).item())
     assert measure(sample_of(law, walks), ("coherence_by_level",))["coherence_by_level"] is None
+
+
+def test_the_floor_is_that_of_as_many_exact_walks() -> None:
+    """The mean over eight sets of as many walks as were measured, and the error of that mean."""
+    sets = [LAW.sample(60, 3, first=2_000_000_000 + 60 * i) for i in range(8)]
+    values = [transition_tv(LAW, walks, 1) for walks in sets]
+    found = tv(sample_of(LAW, LAW.sample(60, 3), seed=3), 1)
+    assert found is not None
+    assert found.extra["floor"] == pytest.approx(np.mean(values), abs=1e-12)
+    assert found.extra["floor_se"] == pytest.approx(np.std(values, ddof=1) / np.sqrt(8))
+    assert found.extra["excess"] == pytest.approx(found.value - np.mean(values))
 
 
 def test_tv_stands_beside_its_floor() -> None:

@@ -14,11 +14,12 @@ from maskwalk.bench.records import load_records
 from maskwalk.errors import MaskwalkError
 from maskwalk.paper import reproduce
 from maskwalk.paper.claims import CLAIMS, At, Claim, more, rising, wider
-from maskwalk.paper.compare import compare
+from maskwalk.paper.compare import Pair, compare
 from maskwalk.paper.ledger import markdown, verdicts
-from maskwalk.paper.tables import attach, published_cell, spec_of, tables
+from maskwalk.paper.tables import attach, printed, published_cell, spec_of, tables
 from maskwalk.samplers import SAMPLERS
 from maskwalk.specs import parse
+from maskwalk.stats import share_se
 from maskwalk.training import zoo
 from maskwalk.training.settings import Settings
 from maskwalk.worlds.tasks import TASKS
@@ -321,3 +322,19 @@ def test_reproduce_refuses_in_sentences(cli: Any, tmp_path: Path) -> None:
     assert code == 2 and "table_endpoints" in err
     code, _, err = cli("reproduce", "paper", "--train", "--device", "cpu", "--out", str(tmp_path))
     assert code == 2 and "shipped models" in err
+
+
+def test_a_difference_is_counted_in_the_errors_of_both() -> None:
+    place = ("as_published", "unconditional", "st_er_p0", "Tree", "unconditional()", "random()")
+    pair = Pair(*place, ours=0.5, se=0.03, published=0.3, published_se=0.04)
+    assert pair.difference == pytest.approx(0.2) and pair.sigmas == pytest.approx(4.0)
+
+
+def test_the_printed_spread_of_four_groups_is_divided_by_the_root_of_three() -> None:
+    """Or is the error of as many coins where that is larger: 512 walks, or 32 for each prompt."""
+    for table, rows in tables().items():
+        n = 512 if table == "unconditional" else 512 * 32
+        for name, columns in rows.items():
+            for column, (value, sd) in columns.items():
+                expected = max(sd / 3**0.5, share_se(value, n))
+                assert printed(table, name, column)["se"] == pytest.approx(expected)

@@ -254,3 +254,10 @@ def test_depth_bounds_are_the_formulas() -> None:
     assert plain_bound(1024, 32) == 192 and guided_bound(24, 1) == 13 and worst(24, 1) == 8
     assert calls(Bisection(1))[23] == 5  # the paper's walks
     assert int(calls(GuidedBisection(2), 4)[63]) <= worst(64, 2) <= guided_bound(64, 2)
+
+
+@pytest.mark.parametrize("width", [2, 4])
+def test_the_recurrence_of_entropy_two_gives_its_closed_form(width: int) -> None:
+    values = entropy_two(12, width)
+    for corridors in (0, 1, 2, 3, 7, 12):
+        assert values[corridors] == pytest.approx(float(entropy_two_exactly(corridors, width)))

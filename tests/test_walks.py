@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import networkx as nx
 import numpy as np
@@ -13,6 +14,7 @@ from scipy.sparse import csr_array
 from scipy.stats import chisquare
 
 from maskwalk.errors import MaskwalkError
+from maskwalk.worlds.metrics import Sample, coherence
 from maskwalk.worlds.walks.graphs import GRAPHS, Graph, from_networkx
 from maskwalk.worlds.walks.laws import (
     WALKS,
@@ -343,6 +345,21 @@ def test_any_kernel_and_initial_law(order):
             want = row / row.sum() if row.sum() > 0 else torch.zeros(3, dtype=torch.float64)
             got = law.next_probs(torch.tensor([h], dtype=torch.int64).reshape(1, past))[0]
             assert torch.allclose(got, want, atol=1e-14, rtol=0)
+
+
+def test_a_walk_that_cannot_begin_so_is_not_valid() -> None:
+    """The start law counts: of two nodes only the first begins a walk, both steps are possible."""
+    law = ChainLaw(torch.tensor([1.0, 0.0], dtype=torch.float64), [[0.5, 0.5], [0.5, 0.5]], 3)
+    valid = law.valid(torch.tensor([[0, 1, 0], [1, 1, 0]]))
+    assert valid.tolist() == [[True, True, True], [False, True, True]]
+    assert law.log_prob(torch.tensor([[0, 1, 0], [1, 1, 0]])).tolist() == [
+        pytest.approx(2 * np.log(0.5)),
+        -np.inf,
+    ]
+    sample = Sample(law, law.sample(4, 0), None, torch.arange(4), torch.full((4,), 3))
+    assert coherence(sample).value == 1.0
+    wrong = torch.tensor([[1, 1, 0]]).repeat(4, 1)
+    assert coherence(replace(sample, tokens=wrong)).value == 0.0
 
 
 def test_markov_on_a_graph_is_not_reversible_and_keeps_to_the_edges():
