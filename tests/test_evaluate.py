@@ -14,8 +14,8 @@ from scipy.optimize import linprog
 
 import maskwalk
 from maskwalk import stats
+from maskwalk.bench.plan import Job
 from maskwalk.bench.records import load_records
-from maskwalk.bench.run import Job
 from maskwalk.bench.verdict import cache, outcomes, pairing, suite, verdict, words
 from maskwalk.bench.verdict.outcomes import Outcome, outcome
 from maskwalk.bench.verdict.policy import candidate

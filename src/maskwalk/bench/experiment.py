@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from maskwalk import resources
-from maskwalk.bench.cell import Cell
+from maskwalk.bench.cell import Cell, cell_job
 from maskwalk.bench.law_cells import law_cells, sizes
-from maskwalk.bench.run import Job
+from maskwalk.bench.plan import Job
 from maskwalk.bench.text_experiment import TextExperiment
 from maskwalk.decoding.policy import SAMPLERS
 from maskwalk.denoisers.resolve import WALK, resolve_world
@@ -58,7 +58,7 @@ class Experiment:
             more = {"axis": entry.axis, "column": entry.column}
             about |= {"commit": commit, **{key: value for key, value in more.items() if value}}
             arguments = {"cell": asdict(entry.cell), "traces": self.traces}
-            jobs.append(Job(entry.cell.key, "cell", arguments, about))
+            jobs.append(cell_job(entry.cell, "cell", arguments, about))
         return jobs
 
     @classmethod
