@@ -238,7 +238,7 @@ def test_baselines_are_run_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     again = evaluate(Bisection(), SMALL[:1], out=tmp_path, workers=0, progress=False)
     assert again.comparisons[0].front == first.comparisons[0].front
     monkeypatch.setattr(cache, "code_hash", lambda: "other code")
-    with pytest.raises(AssertionError, match="run again"):
+    with pytest.raises(MaskwalkError, match="run again"):
         evaluate(Bisection(), SMALL[:1], out=tmp_path, workers=0, progress=False)
 
 
