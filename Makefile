@@ -4,7 +4,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= 2
 
-.PHONY: quickstart test lint format clean
+KILLS ?= 1000
+
+.PHONY: quickstart test soak lint format clean
 
 quickstart: .venv/core
 	$(BIN)/maskwalk bench experiments/quickstart.toml --out runs/quickstart --workers $(WORKERS)
@@ -13,6 +15,10 @@ quickstart: .venv/core
 
 test: .venv/dev lint
 	$(BIN)/python -m pytest -n $(WORKERS)
+
+# Kills every command at random moments, so many times in all; goes on where it was stopped.
+soak: .venv/dev
+	$(BIN)/python -m tests.faults.soak --kills $(KILLS) --out runs/soak
 
 lint: .venv/dev
 	$(BIN)/ruff check .

@@ -185,8 +185,14 @@ FIELDS = {  # where a cell names one
 }
 PLAIN: dict[str, Any] = {
     "world": "walk(graph=st_er(nodes=3), law=lazy(), length=3, seed=0)",
-    **{"task": "unconditional()", "sampler": "left_to_right()", "denoiser": "oracle"},
-    **{"draw": "draw()", "ties": "uniform", "count": 1, "per_prompt": 1, "seed": 0},
+    "task": "unconditional()",
+    "sampler": "left_to_right()",
+    "denoiser": "oracle",
+    "draw": "draw()",
+    "ties": "uniform",
+    "count": 1,
+    "per_prompt": 1,
+    "seed": 0,
     "metrics": ("calls",),
 }
 

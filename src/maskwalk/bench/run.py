@@ -48,23 +48,24 @@ class Failure:
 Engine = Callable[[Sequence[Job]], Iterator[tuple[Job, Result | Failure]]]
 
 
-def call(function: str, arguments: dict[str, Any], device: str) -> Result:
-    """Runs a job's function in this process."""
+def function_named(function: str) -> Callable[..., Result]:
+    """What a job names, imported when it is first needed."""
     module, _, name = FUNCTIONS[function].partition(":")
-    result: Result = getattr(import_module(module), name)(**arguments, device=device)
-    return result
+    found: Callable[..., Result] = getattr(import_module(module), name)
+    return found
 
 
 def attempt(function: str, arguments: dict[str, Any], device: str) -> Result | Failure:
-    """The same; whatever it raises becomes the reason why there is no result."""
+    """Runs a job in this process; whatever it raises is the reason why there is no result."""
     try:
-        return call(function, arguments, device)
+        return function_named(function)(**arguments, device=device)
     except MaskwalkError as problem:
         return Failure(str(problem))
     except (Exception, SystemExit) as problem:
         if memory_ran_out(problem):
             return Failure(NO_MEMORY)
-        what = f"{type(problem).__name__}: {problem}".rstrip(": ")
+        first = f"{problem}\n".splitlines()[0]
+        what = f"{type(problem).__name__}: {first}".rstrip(": .")
         return Failure(f"{what}.", traceback.format_exc())
 
 

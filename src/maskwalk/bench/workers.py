@@ -16,7 +16,7 @@ from queue import Queue
 from typing import Any
 
 from maskwalk.bench.plan import Job
-from maskwalk.bench.run import Failure, Result, attempt
+from maskwalk.bench.run import Failure, Result, attempt, function_named
 from maskwalk.errors import MaskwalkError, real, whole
 from maskwalk.resources import PACKAGE
 
@@ -68,7 +68,9 @@ class Workers:
             with self._lock:
                 if self._over:
                     return None
-                process = start(self.device, self.plugins)
+                process = start(
+                    self.device, sorted({job.function for job in self.jobs}), self.plugins
+                )
                 self._processes.append(process)
             line = process.stdout.readline()
             if line.strip() == READY:
@@ -171,13 +173,13 @@ class Processes:
             yield from team
 
 
-def start(device: str, plugins: Sequence[str]) -> Any:
+def start(device: str, functions: Sequence[str], plugins: Sequence[str]) -> Any:
     """A worker process; Ctrl-C in a terminal is not for it: the parent ends it."""
     paths = [str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     single = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    code = "import sys; from maskwalk.bench.workers import main; main(sys.argv[1], sys.argv[2:])"
+    code = "import sys; from maskwalk.bench.workers import main; main(*sys.argv[1:])"
     return subprocess.Popen(
-        [sys.executable, "-c", code, device, *plugins],
+        [sys.executable, "-c", code, device, ",".join(functions), *plugins],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -186,8 +188,11 @@ def start(device: str, plugins: Sequence[str]) -> Any:
     )
 
 
-def main(device: str, plugins: Sequence[str]) -> None:
-    """A worker: jobs in, results out, until the other side closes."""
+def main(device: str, functions: str, *plugins: str) -> None:
+    """A worker: jobs in, results out, until the other side closes.
+
+    What jobs need is imported before it is ready: a time limit is for the work.
+    """
     lines: Queue[str] = Queue()
 
     def listen() -> None:
@@ -203,6 +208,8 @@ def main(device: str, plugins: Sequence[str]) -> None:
 
     try:
         _prepare(plugins)
+        for name in functions.split(","):
+            function_named(name)
     except MaskwalkError as problem:
         say(json.dumps({"failure": {"reason": str(problem)}}))
         return

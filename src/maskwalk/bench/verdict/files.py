@@ -7,6 +7,7 @@ DIR/records.jsonl                   the records of all policies and baselines, o
 
 import json
 import re
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,7 @@ def _said(record: Record) -> dict[str, Any]:
 
 def _name(result: Evaluation, samplers: Iterable[Sampler]) -> str:
     """my_file.MyPolicy-quick: policies of one name in two files are two."""
-    file = next((name for one in samplers for name in code_of(type(one))), "")
+    own = [type(one) for one in samplers if code_of(type(one))]
+    file = getattr(sys.modules.get(own[0].__module__), "__file__", None) if own else None
     words = f"{Path(file).stem}.{result.name}" if file else result.name
     return re.sub(r"[^\w.-]+", "_", f"{words}-{result.suite}").lstrip(".")
