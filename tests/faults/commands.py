@@ -34,7 +34,7 @@ walk = "lazy()"
 """
 TRAIN = (
     *("--graph", "st_er(nodes=6, p=0.2)", "--length", "4", "--hidden", "16", "--blocks", "1"),
-    *("--heads", "2", "--walks", "64", "--batch", "8", "--steps", "60", "--every", "6"),
+    *("--heads", "2", "--walks", "64", "--batch", "8", "--steps", "40", "--every", "8"),
     *("--lr", "0.003", "--resume"),
 )
 
@@ -59,7 +59,7 @@ def bench_two(out: Path) -> None:
 
 
 def train(out: Path) -> None:
-    """A model of a few hundred weights, ten checkpoints."""
+    """A model of a few hundred weights, five checkpoints."""
     cli("train", *TRAIN, "--out", str(out))
 
 

@@ -20,7 +20,7 @@ from tests.faults.commands import BENCH, ROOT
 from tests.faults.server import environment
 
 BAD = '''
-import os, signal, sys
+import os, signal, sys, time
 from maskwalk import UnmaskingPolicy
 from maskwalk.samplers import SAMPLERS
 
@@ -39,7 +39,7 @@ def bad(name):
 def loop():
     while True:
         try:
-            pass
+            time.sleep(0.01)
         except Exception:
             pass
 
@@ -86,12 +86,12 @@ def experiment(folder: Path, samplers: list[str]) -> Path:
 
 
 def test_bad_cells_cost_only_themselves(cli: Any, tmp_path: Path, bad: Path) -> None:
-    """In one worker process that is ended after three seconds, and replaced."""
+    """In one worker process that is ended after ten seconds, and replaced."""
     kinds = ("loop", "dead", "error", "exit", "memory")
     names = ["left_to_right", *(f"bad_{kind}" for kind in kinds), "bisection"]
     run = tmp_path / "run"
     words = ("bench", str(experiment(tmp_path, names)), "--out", str(run), "--include", str(bad))
-    code, out, err = cli(*words, "--timeout", "3")
+    code, out, err = cli(*words, "--timeout", "10")
     assert code == 2 and "Traceback" not in err
     last = err.strip().splitlines()[-1]
     assert last.startswith("error: 5 of 7 cells failed; the first is bad_loop()"), err
@@ -100,7 +100,7 @@ def test_bad_cells_cost_only_themselves(cli: Any, tmp_path: Path, bad: Path) -> 
     assert [r["sampler"] for r in as_written(run)] == ["left_to_right()", "bisection(order=1)"]
     skipped = [json.loads(line) for line in (run / "skipped.jsonl").read_text().splitlines()]
     reasons = {row["what"].split(" ")[0]: row["reason"] for row in skipped}
-    assert reasons["bad_loop()"] == "It took longer than 3 s."
+    assert reasons["bad_loop()"] == "It took longer than 10 s."
     assert "worker process ended early" in reasons["bad_dead()"]
     assert "mine" in reasons["bad_error()"] and "SystemExit" in reasons["bad_exit()"]
     assert reasons["bad_memory()"] == NO_MEMORY
@@ -154,12 +154,12 @@ def test_what_counts_as_no_memory(cli: Any, tmp_path: Path, bad: Path) -> None:
 
 
 def test_ctrl_c_is_one_line(tmp_path: Path) -> None:
-    """To the whole group, as a terminal sends it, while two workers are at work."""
+    """To the whole group, as a terminal sends it, while a worker process is at work."""
     file, run = tmp_path / "b.toml", tmp_path / "run"
     file.write_text(BENCH.replace("count = 16", "count = 2000"))
     words = [sys.executable, "-m", "maskwalk", "bench", str(file), "--out", str(run)]
     process = subprocess.Popen(
-        [*words, "--workers", "2"],
+        [*words, "--timeout", "100"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
