@@ -349,6 +349,9 @@ def test_a_quick_run_of_today_counts_more_than_a_full_one_of_an_older_file() -> 
     more = old | {"key": "more", "metrics": {"mine": {"value": 1.0}}, "sources": {"m.py": "3"}}
     assert len(newest([old, more])[0]) == 2
     assert len(newest([more, old])[0]) == 2
+    # One that measures something else on fewer sequences stays beside the larger one.
+    law = quick | {"key": "law", "metrics": {"rank_tv": {"value": 0.1}}}
+    assert len(newest([old | {"sources": {"my.py": "2"}}, law])[0]) == 2
     # A record from before files were noted, and one of today.
     counting, aside = newest(
         [{k: v for k, v in old.items() if k != "sources"}, quick | {"count": 512}]

@@ -17,7 +17,6 @@ from maskwalk import __version__
 from maskwalk.analysis.losses import diagnose, exact_sequences
 from maskwalk.analysis.replay import replayable
 from maskwalk.bench.pictures import draw_pictures
-from maskwalk.bench.plan import Job
 from maskwalk.bench.records import SCHEMA, Record, TraceRecord
 from maskwalk.decoding.decode import Decoded, decode
 from maskwalk.decoding.draw import DRAWS, Draw, mode_name, read_draw
@@ -268,13 +267,6 @@ def _kind(sampler: Sampler, draw: Draw, decoded: Decoded, sample: Sample) -> str
 def cell_record(cell: dict[str, Any], traces: bool, device: str) -> Record:
     """The job of an experiment's cell (run.py)."""
     return run_cell(Cell.from_json(cell), device, trace=int(traces))[0]
-
-
-def cell_job(cell: Cell, function: str, arguments: dict[str, Any], about: dict[str, Any]) -> Job:
-    """A job whose result must be of this cell."""
-    says = {key: value for key, value in asdict(cell).items() if key != "metrics"}
-    files = cell.files | own_weights(cell.denoiser)
-    return Job(cell.key, function, arguments, about, (), says, cell.metrics, files)
 
 
 def _join(parts: list[Decoded]) -> Decoded:

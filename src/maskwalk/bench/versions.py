@@ -77,9 +77,9 @@ def _counting(some: list[Record], aside: Aside) -> list[Record]:
             aside.earlier[", ".join(files)] += 1
         else:
             today.append(record)
-    largest = max(_size(record) for record in today)
-    aside.smaller += sum(_size(record) < largest for record in today)
-    return [record for record in today if _size(record) == largest]
+    large = [r for r in today if not any(_within(r, other) for other in today)]
+    aside.smaller += len(today) - len(large)
+    return large
 
 
 def _outdated(last: Record, record: Record) -> list[str]:
@@ -91,6 +91,11 @@ def _outdated(last: Record, record: Record) -> list[str]:
     if set(last["metrics"]) != set(record["metrics"]):
         now = {name: digest for name, digest in now.items() if name in before}
     return changed(now, before)
+
+
+def _within(record: Record, other: Record) -> bool:
+    """Whether another record measures the same, and perhaps more, on more sequences."""
+    return _size(record) < _size(other) and set(record["metrics"]) <= set(other["metrics"])
 
 
 def _size(record: Any) -> int:
