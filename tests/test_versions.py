@@ -4,12 +4,17 @@ import json
 import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 
 from maskwalk import sources as sources_module
+from maskwalk.analysis.judge import Judge
 from maskwalk.bench.cell import Cell, run_cell
+from maskwalk.bench.judging import Judging
 from maskwalk.bench.plan import Plan
 from maskwalk.bench.records import Record, as_written, load_records, read_records
 from maskwalk.bench.text_experiment import Setting, TextExperiment
@@ -18,6 +23,7 @@ from maskwalk.denoisers.resolve import DENOISERS
 from maskwalk.samplers import SAMPLERS
 from maskwalk.sources import code_of, sources
 from maskwalk.specs import TABLES, load_plugin
+from maskwalk.worlds.text.metrics import Reading
 from maskwalk.worlds.world import build_world
 
 ROOT = Path(__file__).parent.parent
@@ -357,6 +363,57 @@ def test_a_quick_run_of_today_counts_more_than_a_full_one_of_an_older_file() -> 
         [{k: v for k, v in old.items() if k != "sources"}, quick | {"count": 512}]
     )
     assert [r["key"] for r in counting] == ["quick"] and aside.total == 1
+
+
+# ---- judges, and names of models
+
+
+class FakeJudge(Judge):
+    """What `Judging` asks a judge when it reads."""
+
+    def __init__(self, weights: str, nats: float) -> None:
+        self.name, self.accelerated, self.weights, self.nats = "mine", False, weights, nats
+
+    def read(self, texts: list[str], progress: Any = None) -> Reading:
+        ones = torch.ones(len(texts), dtype=torch.float64)
+        return Reading(ones * self.nats, ones, ones, np.zeros((len(texts), 2), np.float32))
+
+
+def test_a_judge_is_known_by_its_weights(tmp_path: Path) -> None:
+    """A retrained judge in a directory of the same name reads again; an old reading stays valid."""
+    pytest.importorskip("transformers")
+    from maskwalk.denoisers.language.loading import weights_hash
+
+    (tmp_path / "model.safetensors").write_bytes(b"1")
+    first = weights_hash(tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(b"2")
+    second = weights_hash(tmp_path)
+    assert first != second
+
+    def nats(weights: str, value: float) -> float:
+        judging = Judging(tmp_path, FakeJudge(weights, value))
+        judging.__dict__["_tokenizer"] = SimpleNamespace(decode=lambda row, **_: "text")
+        return float(judging._read(np.zeros((3, 4), np.uint16), tmp_path / "a.npz")["nats"][0])
+
+    assert nats(first, 1.0) == 1.0 and nats(first, 7.0) == 1.0  # read once, kept
+    assert nats(second, 2.0) == 2.0
+    judging = Judging(tmp_path, FakeJudge(second, 0.0))
+    assert judging._has_judged({"judge": "mine"})  # from before weights were noted
+    assert judging._has_judged({"judge": "mine", "judge_weights": second})
+    assert not judging._has_judged({"judge": "mine", "judge_weights": first})
+    assert not judging._has_judged({"judge": "another"})
+
+
+@pytest.mark.parametrize("word", ["../../x", "/x", "a/b", "", ".x", "a b"])
+def test_a_packed_model_stays_in_its_zoo(cli: Any, tmp_path: Path, word: str) -> None:
+    zoo = tmp_path / "a" / "b" / "zoo"
+    zoo.mkdir(parents=True)
+    for option in ("--name", "--corpus"):
+        words = {"--name": "fine", "--corpus": "fine"} | {option: word}
+        flat = [part for pair in words.items() for part in pair]
+        code, _, err = cli("text", "pack", str(tmp_path), *flat, "--zoo", str(zoo))
+        assert code == 2 and f"{option} {word!r} cannot be part of a file's name" in err
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
 def test_a_plan_of_nothing() -> None:
