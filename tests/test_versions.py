@@ -375,8 +375,8 @@ class FakeJudge(Judge):
         self.name, self.accelerated, self.weights, self.nats = "mine", False, weights, nats
 
     def read(self, texts: list[str], progress: Any = None) -> Reading:
-        ones = torch.ones(len(texts), dtype=torch.float64)
-        return Reading(ones * self.nats, ones, ones, np.zeros((len(texts), 2), np.float32))
+        ones = torch.ones(len(texts), dtype=torch.int64)
+        return Reading(ones.double() * self.nats, ones, ones, np.zeros((len(texts), 2), np.float32))
 
 
 def test_a_judge_is_known_by_its_weights(tmp_path: Path) -> None:
