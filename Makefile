@@ -4,7 +4,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= 2
 
-.PHONY: quickstart test mutants lint format clean
+KILLS ?= 1000
+
+.PHONY: quickstart test mutants soak lint format clean
 
 quickstart: .venv/core
 	$(BIN)/maskwalk bench experiments/quickstart.toml --out runs/quickstart --workers $(WORKERS)
@@ -17,6 +19,10 @@ test: .venv/dev lint
 # Small wrong edits of a copy of the source, each of which a test must catch; about 15 minutes.
 mutants: .venv/dev
 	$(BIN)/python -m tests.mutants.run --workers $(WORKERS)
+
+# Kills every command at random moments, so many times in all; goes on where it was stopped.
+soak: .venv/dev
+	$(BIN)/python -m tests.faults.soak --kills $(KILLS) --out runs/soak
 
 lint: .venv/dev
 	$(BIN)/ruff check .

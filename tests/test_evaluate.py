@@ -14,8 +14,8 @@ from scipy.optimize import linprog
 
 import maskwalk
 from maskwalk import stats
+from maskwalk.bench.plan import Job
 from maskwalk.bench.records import load_records
-from maskwalk.bench.run import Job
 from maskwalk.bench.verdict import cache, outcomes, pairing, suite, verdict, words
 from maskwalk.bench.verdict.outcomes import Outcome, outcome
 from maskwalk.bench.verdict.policy import candidate
@@ -251,7 +251,7 @@ def test_baselines_are_run_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     again = evaluate(Bisection(), SMALL[:1], out=tmp_path, workers=0, progress=False)
     assert again.comparisons[0].front == first.comparisons[0].front
     monkeypatch.setattr(cache, "code_hash", lambda: "other code")
-    with pytest.raises(AssertionError, match="run again"):
+    with pytest.raises(MaskwalkError, match="run again"):
         evaluate(Bisection(), SMALL[:1], out=tmp_path, workers=0, progress=False)
 
 

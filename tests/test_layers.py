@@ -8,6 +8,7 @@ LAYERS = [
     "errors",  # 0: sentences, specs, numbers, files
     "resources",
     "specs",
+    "sources",
     "kernels",
     "streams",
     "stats",

@@ -46,3 +46,11 @@ def one_of(name: str, value: object, options: Iterable[str]) -> str:
     if not isinstance(value, str) or value not in known:
         raise unknown(name, str(value), known)
     return value
+
+
+def memory_ran_out(problem: BaseException) -> bool:
+    """Whether an exception says that there is no memory left, here or on a device."""
+    words = ("can't allocate memory", "out of memory", "not enough memory")
+    return isinstance(problem, MemoryError) or (
+        isinstance(problem, RuntimeError) and any(w in str(problem).lower() for w in words)
+    )

@@ -9,7 +9,7 @@ import os
 import subprocess
 import tomllib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
@@ -21,6 +21,7 @@ from maskwalk.errors import MaskwalkError
 
 PACKAGE = Path(__file__).parent
 ZOO = "maskwalk-zoo/1"
+NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
 
 
 def shipped(name: str) -> Path:
@@ -48,13 +49,48 @@ def cache_directory() -> Path:
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Writes aside, flushes, renames: a reader sees the old file or the new one, never a part."""
+    """Writes aside, flushes, renames: a reader sees the old file or the new one, never a part.
+
+    A link is followed to its file first; a device or a pipe cannot be replaced and is written to.
+    """
+    path = Path(os.path.realpath(path))
+    if path.exists() and not path.is_file() and not path.is_dir():
+        path.write_bytes(data)
+        return
     aside = path.with_name(f".{path.name}.partial")
-    with aside.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    aside.replace(path)
+    try:
+        aside.unlink(missing_ok=True)  # what a kill left, or a link to somewhere else
+        with os.fdopen(os.open(aside, NEW_FILE, 0o666), "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.replace(path)
+    except OSError as problem:
+        with suppress(OSError):
+            aside.unlink(missing_ok=True)
+        raise OSError(problem.errno, problem.strerror, str(path)) from None
+
+
+@contextmanager
+def held(directory: Path, what: str) -> Iterator[None]:
+    """The directory is this process's alone meanwhile; another one is refused in a sentence."""
+    try:
+        import fcntl
+    except ImportError:  # not on Windows
+        yield
+        return
+    directory.mkdir(parents=True, exist_ok=True)
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise MaskwalkError(
+                f"Another process is {what} {directory}; wait for it, or name another directory."
+            ) from None
+        yield
+    finally:
+        os.close(handle)
 
 
 def read_file(path: Path) -> bytes:

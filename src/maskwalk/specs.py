@@ -29,6 +29,7 @@ from maskwalk.errors import MaskwalkError, unknown
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 PLUGINS = "maskwalk.plugins"  # the entry point group of installed packages
+DIGEST = "__maskwalk_digest__"  # of a user's module: the hash of its file when it was loaded
 HINT = "Write a spec as name(key=value, ...), for example st_er(nodes=500, p=0.01)."
 
 
@@ -96,6 +97,8 @@ class Registry(Generic[T]):
         self._members: dict[str, Callable[..., T]] = {}
         self._parts: dict[str, dict[str, Registry[Any]]] = {}
         self._several: dict[str, tuple[str, ...]] = {}
+        self._files: dict[str, tuple[str, ...]] = {}
+        TABLES.append(self)
 
     @property
     def _makers(self) -> dict[str, Callable[..., T]]:
@@ -109,11 +112,13 @@ class Registry(Generic[T]):
         *,
         parts: "dict[str, Registry[Any]] | None" = None,
         several: tuple[str, ...] = (),
+        files: tuple[str, ...] = (),
     ) -> Callable[[F], F]:
         """Decorator: adds a class or function under `name`, which nobody else may have taken.
 
         `parts` names parameters that are specs of other tables; the maker gets them as text.
         `several` names parameters that are lists of specs of this table; the maker gets the things.
+        `files` names parameters that are paths: results depend on what these files hold.
         """
 
         def add(maker: F) -> F:
@@ -126,12 +131,29 @@ class Registry(Generic[T]):
             self._members[name] = maker
             self._parts[name] = parts or {}
             self._several[name] = several
+            if files:
+                self._files[name] = files
             return maker
 
         return add
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._makers)
+
+    def own(self) -> dict[str, Callable[..., T]]:
+        """The members that do not come with the package."""
+        every = self._members.items()
+        return {n: m for n, m in every if not str(m.__module__).startswith("maskwalk.")}
+
+    @property
+    def readers(self) -> set[str]:
+        """The members that read files."""
+        return set(self._files)
+
+    def paths(self, spec: Spec) -> list[str]:
+        """The files that a canonical spec names for its member to read."""
+        named = [spec.kwargs.get(key) for key in self._files.get(spec.name, ())]
+        return [path for path in named if isinstance(path, str)]
 
     def __getitem__(self, name: str) -> Callable[..., T]:
         if name not in self._makers:
@@ -237,6 +259,9 @@ class Registry(Generic[T]):
         return self[spec.name](**{k: v for k, v in context.items() if k in wanted}, **values)
 
 
+TABLES: list[Registry[Any]] = []  # every table there is
+
+
 @cache
 def _signature(maker: Callable[..., Any]) -> inspect.Signature:
     """What a maker takes (kept: an experiment asks a hundred thousand times)."""
@@ -260,6 +285,7 @@ def load_plugin(path: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, file.resolve())
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    module.__dict__[DIGEST] = hashlib.sha256(file.read_bytes()).hexdigest()
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)

@@ -31,7 +31,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from maskwalk.denoisers.language.causal import Causal
-from maskwalk.denoisers.language.loading import FILES, HF, find, load
+from maskwalk.denoisers.language.loading import FILES, HF, find, load, weights_hash
 from maskwalk.denoisers.language.model import LanguageModel
 from maskwalk.errors import MaskwalkError
 from maskwalk.resources import cache_directory, need, one_thread, quiet
@@ -49,7 +49,7 @@ ACCELERATOR_LOGITS = 1 << 28  # 1 GB
 class Judge:
     """An autoregressive model that reads whole texts."""
 
-    def __init__(self, model: LanguageModel, name: str) -> None:
+    def __init__(self, model: LanguageModel, name: str, weights: str = "") -> None:
         if not isinstance(model.denoiser, Causal):
             raise MaskwalkError(
                 f"{name} cannot judge texts: it is not autoregressive, so it has no probability "
@@ -57,6 +57,7 @@ class Judge:
             )
         network = cast(Any, model.denoiser.model)
         self.name, self.longest, self.tokenizer = name, model.longest, model.tokenizer
+        self.weights = weights  # their hash, where the name is that of somebody's directory
         self.accelerated = network.device.type != "cpu"
         self._network, self._body = network, network.base_model
         self._head = network.get_output_embeddings()
@@ -177,7 +178,9 @@ def load_judge(source: str | Path | None = None, *, device: str = "cpu") -> Judg
     if source is not None:
         name = str(source).removeprefix(HF)
         model = load(name, cache=False, device=device)
-        return Judge(model, Path(name).name if Path(name).is_dir() else name)
+        if not Path(name).is_dir():
+            return Judge(model, name)
+        return Judge(model, Path(name).name, weights_hash(Path(name)))
     directory = _papers()
     if directory is not None:
         return Judge(load(directory, cache=False, device=device), PAPERS)

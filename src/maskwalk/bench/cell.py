@@ -29,9 +29,11 @@ from maskwalk.denoisers.resolve import (
     denoiser_notes,
     fingerprint,
     impossible_evidence,
+    own_weights,
     resolve_world,
 )
 from maskwalk.errors import whole
+from maskwalk.sources import code_of, sources
 from maskwalk.streams import Streams
 from maskwalk.worlds.metrics import METRICS, REPLAY, Sample, measure
 from maskwalk.worlds.tasks import TASKS, Prompts
@@ -109,10 +111,26 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """A name for this combination, the same wherever it is computed."""
+        """A name for this combination and all it depends on, the same wherever it is computed."""
+        return self.key_with(self.files)
+
+    def key_with(self, files: dict[str, str]) -> str:
+        """The key, where the result depends on these files of the user's."""
         about = {"schema": SCHEMA, "weights": fingerprint(self.denoiser), **asdict(self)}
+        about |= {"sources": sorted(files.values())} if files else {}
         text = json.dumps(about, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def files(self) -> dict[str, str]:
+        """The user's files that the result depends on, by name: their hashes."""
+        drawn = (self.draw, self.ties, *self.metrics)
+        return sources(self.world, self.task, self.sampler, self.denoiser, *drawn)
+
+    @property
+    def version(self) -> tuple[str | None, ...]:
+        """Changes with the user's files and with the weights."""
+        return fingerprint(self.denoiser), *sorted(self.files.values())
 
     @property
     def mode(self) -> str:
@@ -120,13 +138,16 @@ class Cell:
         return mode_name(self.draw, self.ties)
 
 
+Version = tuple[str | None, ...]
+
+
 @lru_cache(maxsize=2)
-def _denoiser(name: str, device: str, world: str) -> Denoiser:
+def _denoiser(name: str, device: str, world: str, version: Version) -> Denoiser:
     return build_denoiser(name, build_world(world), device)
 
 
 @lru_cache(maxsize=4)
-def _prompts(task: str, count: int, seed: int, world: str) -> Prompts:
+def _prompts(task: str, count: int, seed: int, world: str, version: Version) -> Prompts:
     return TASKS.build(task, world=build_world(world), prompts=count, seed=seed)
 
 
@@ -137,8 +158,12 @@ def run_cell(
 
     `sampler` runs in place of the one the cell names: one that is in no table.
     """
-    world, denoiser = build_world(cell.world), _denoiser(cell.denoiser, device, cell.world)
-    prompts = _prompts(cell.task, cell.count, cell.seed, cell.world)
+    version, files = cell.version, cell.files
+    if sampler is not None:
+        files = files | code_of(type(sampler))
+    world = build_world(cell.world)
+    denoiser = _denoiser(cell.denoiser, device, cell.world, version)
+    prompts = _prompts(cell.task, cell.count, cell.seed, cell.world, version)
     draw = DRAWS.build(cell.draw)
     start = prompts.tokens.repeat_interleave(cell.per_prompt, 0).to(device)
     start = torch.where(start == world.vocab_size, denoiser.mask_id, start)
@@ -173,7 +198,7 @@ def run_cell(
     )
     record: Record = {
         "schema": SCHEMA,
-        "key": cell.key,
+        "key": cell.key_with(files),
         "version": __version__,
         "world": cell.world,
         "task": cell.task,
@@ -194,6 +219,8 @@ def run_cell(
     impossible = impossible_evidence(denoiser)
     if impossible is not None and asked_before is not None:
         record["impossible"] = impossible - asked_before
+    if known := files | own_weights(cell.denoiser):
+        record["sources"] = known
     described = METRICS.described(cell.metrics)
     if described:
         record["described"] = described
@@ -202,11 +229,11 @@ def run_cell(
 
 @lru_cache(maxsize=4)
 def _exact_sequences(
-    world: str, task: str, count: int, seed: int, device: str
+    world: str, task: str, count: int, seed: int, device: str, version: Version
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Sequences to replay, and which of their tokens are given."""
     law = build_world(world)
-    sequences, given = exact_sequences(law, _prompts(task, count, seed, world), seed)
+    sequences, given = exact_sequences(law, _prompts(task, count, seed, world, version), seed)
     return sequences.to(device), given.to(device)
 
 
@@ -216,7 +243,7 @@ def _readings(cell: Cell, denoiser: Denoiser, sampler: Sampler, device: str) -> 
     names = {METRICS.name_of(key) for key in cell.metrics}
     if not names & set(METRICS.reading(REPLAY)) or not replayable(sampler, draw):
         return {}
-    place = (cell.world, cell.task, min(cell.count, REPLAYED), cell.seed, device)
+    place = (cell.world, cell.task, min(cell.count, REPLAYED), cell.seed, device, cell.version)
     sequences, given = _exact_sequences(*place)
     row = diagnose(
         world,

@@ -22,17 +22,18 @@ from maskwalk.analysis.losses import (
 )
 from maskwalk.analysis.replay import check_replayable, truth_of
 from maskwalk.bench.cell import Cell
+from maskwalk.bench.plan import Job
 from maskwalk.bench.records import read_rows
-from maskwalk.bench.run import Job
 from maskwalk.decoding.draw import DRAWS
 from maskwalk.decoding.policy import SAMPLERS
 from maskwalk.denoiser import Denoiser
-from maskwalk.denoisers.resolve import build_denoiser
+from maskwalk.denoisers.resolve import build_denoiser, own_weights
 from maskwalk.errors import MaskwalkError
 from maskwalk.worlds.tasks import TASKS
 from maskwalk.worlds.world import World, build_world
 
 FILE = "diagnosis.jsonl"
+PLACE = ("world", "task", "draw", "ties", "seed")
 NEEDED = ("sampler", "calls", "rounds")
 Row = dict[str, Any]
 
@@ -48,9 +49,13 @@ class Stage:
     plans: Plans | None
 
 
-@lru_cache(maxsize=1)
 def stage(cell: Cell, device: str) -> Stage:
     """The stage of a cell, whatever its sampler."""
+    return _stage(replace(cell, sampler=""), device, cell.version)
+
+
+@lru_cache(maxsize=1)
+def _stage(cell: Cell, device: str, version: tuple[str | None, ...]) -> Stage:
     world = build_world(cell.world)
     denoiser = build_denoiser(cell.denoiser, world, device)
     oracle = truth_of(world, denoiser)
@@ -77,24 +82,30 @@ def jobs(
         check_replayable(SAMPLERS.build(spec).in_world(world), draw)
     specs = list(samplers)
     if calls:
-        at = stage(replace(cell, sampler=""), device)
+        at = stage(cell, device)
         best = optimal(at.denoiser, at.sequences, at.given, calls, at.plans, cell.seed)
         specs += [spec for spec, _ in best]
-    return [
-        Job(
-            hashlib.sha256(f"{replace(cell, sampler=spec).key}|{orders}".encode()).hexdigest(),
-            "losses",
-            {"cell": asdict(replace(cell, sampler=spec)), "orders": orders},
-            {"label": spec},
-        )
-        for spec in specs
-    ]
+    return [_job(replace(cell, sampler=spec), orders) for spec in specs]
+
+
+def _job(cell: Cell, orders: int) -> Job:
+    key = hashlib.sha256(f"{cell.key}|{orders}".encode()).hexdigest()
+    place = {name: getattr(cell, name) for name in PLACE}
+    says = place | {"sampler": cell.sampler, "model": cell.denoiser}
+    return Job(
+        key,
+        "losses",
+        {"cell": asdict(cell), "orders": orders},
+        {"label": cell.sampler},
+        says=says,
+        sources=cell.files | own_weights(cell.denoiser),
+    )
 
 
 def losses_row(cell: dict[str, Any], orders: int, device: str) -> Row:
     """The job: one sampler's losses, with what they were measured on."""
     known = Cell.from_json(cell)
-    at = stage(replace(known, sampler=""), device)
+    at = stage(known, device)
     row = diagnose(
         at.world,
         at.denoiser,
@@ -107,8 +118,10 @@ def losses_row(cell: dict[str, Any], orders: int, device: str) -> Row:
         orders=orders,
         plans=at.plans,
     )
-    place = {key: cell[key] for key in ("world", "task", "draw", "ties", "seed")}
+    place = {key: cell[key] for key in PLACE}
     place |= {"sampler": known.sampler, "mode": known.mode, "model": known.denoiser}
+    if known_files := known.files | own_weights(known.denoiser):
+        place["sources"] = known_files
     return dict(for_json(row | place))  # `denoiser` of a row is the nats lost to it
 
 

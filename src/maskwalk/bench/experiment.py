@@ -14,10 +14,10 @@ from typing import Any
 from maskwalk import resources
 from maskwalk.bench.cell import Cell
 from maskwalk.bench.law_cells import law_cells, sizes
-from maskwalk.bench.run import Job
+from maskwalk.bench.plan import Job
 from maskwalk.bench.text_experiment import TextExperiment
 from maskwalk.decoding.policy import SAMPLERS
-from maskwalk.denoisers.resolve import WALK, resolve_world
+from maskwalk.denoisers.resolve import WALK, own_weights, resolve_world
 from maskwalk.errors import MaskwalkError, unknown
 from maskwalk.resources import read_toml
 from maskwalk.samplers.table import expand
@@ -57,8 +57,7 @@ class Experiment:
             about = {"experiment": self.name, "cell": number, "title": entry.title}
             more = {"axis": entry.axis, "column": entry.column}
             about |= {"commit": commit, **{key: value for key, value in more.items() if value}}
-            arguments = {"cell": asdict(entry.cell), "traces": self.traces}
-            jobs.append(Job(entry.cell.key, "cell", arguments, about))
+            jobs.append(_job(entry.cell, self.traces, about))
         return jobs
 
     @classmethod
@@ -87,6 +86,14 @@ class Experiment:
 
         entries = (replace(e, cell=less(e.cell)) for e in self.entries if e.quick)
         return replace(self, entries=tuple(entries))
+
+
+def _job(cell: Cell, traces: bool, about: dict[str, Any]) -> Job:
+    """A job whose result must be of this cell."""
+    says = {key: value for key, value in asdict(cell).items() if key != "metrics"}
+    files = cell.files | own_weights(cell.denoiser)
+    arguments = {"cell": asdict(cell), "traces": traces}
+    return Job(cell.key, "cell", arguments, about, (), says, cell.metrics, files)
 
 
 def load_experiment(path: str | Path, quick: bool = False) -> "Experiment | TextExperiment":

@@ -7,6 +7,7 @@ record is appended, and the last record of a key counts.
 """
 
 import hashlib
+import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,6 +21,7 @@ from maskwalk.analysis.judge import Judge
 from maskwalk.bench.records import Record, RecordFile, latest, load_records
 from maskwalk.bench.text_experiment import REFERENCES, SAMPLES
 from maskwalk.errors import MaskwalkError
+from maskwalk.resources import write_file
 from maskwalk.worlds.metrics import METRICS, Sample, measure
 from maskwalk.worlds.text.metrics import Reading
 from maskwalk.worlds.text.passages import TOKENIZER, read_tokenizer_bytes
@@ -55,8 +57,13 @@ class Judging:
         return [
             record
             for record in latest(load_records(self.out))
-            if self._file(record["key"]).exists() and record.get("judge") != self.judge.name
+            if self._file(record["key"]).exists() and not self._has_judged(record)
         ]
+
+    def _has_judged(self, record: Record) -> bool:
+        """Whether the record's numbers are of this judge; without a hash its name decides."""
+        same = record.get("judge") == self.judge.name
+        return same and record.get("judge_weights") in (None, self.judge.weights or None)
 
     @property
     def total(self) -> int:
@@ -80,6 +87,9 @@ class Judging:
                 )
                 judged = record.copy()
                 judged["judge"] = self.judge.name
+                judged.pop("judge_weights", None)
+                if self.judge.weights:
+                    judged["judge_weights"] = self.judge.weights
                 numbers = measure(sample, METRICS.reading("judge"))
                 judged["metrics"] = record["metrics"] | numbers
                 file.append(judged)
@@ -130,17 +140,19 @@ class Judging:
             more["features"] = more["features"].clip(-most, most).astype(np.float16)
             before = arrays or {name: more[name][:0] for name in NAMES}
             arrays = {name: np.concatenate([before[name], more[name]]) for name in NAMES}
-            aside = path.with_suffix(".partial.npz")
-            saved: dict[str, Any] = {"judge": np.array(self.judge.name), **arrays}
-            np.savez(aside, **saved)
-            aside.replace(path)
+            about = {"judge": self.judge.name, "weights": self.judge.weights}
+            saved: dict[str, Any] = {**{k: np.array(v) for k, v in about.items()}, **arrays}
+            file = io.BytesIO()
+            np.savez(file, **saved)
+            write_file(path, file.getvalue())
         return arrays
 
     def _kept(self, path: Path) -> dict[str, np.ndarray]:
         if not path.exists():
             return {}
         with np.load(path, allow_pickle=False) as file:
-            if str(file["judge"]) != self.judge.name:
+            weights = str(file["weights"]) if "weights" in file else self.judge.weights
+            if (str(file["judge"]), weights) != (self.judge.name, self.judge.weights):
                 return {}
             return {name: file[name] for name in NAMES}
 

@@ -68,6 +68,8 @@ class Record(TypedDict, total=False):
     published: dict[str, float]  # what the paper prints for it
     texts: list[str]  # the first texts, of a world of text
     judge: str  # who read them
+    judge_weights: str  # the hash of its weights, where it is a directory of the user's
+    sources: dict[str, str]  # files of the user's it depends on, and their hashes
 
 
 def upgrade(record: dict[str, Any]) -> Record:
@@ -194,7 +196,12 @@ def read_rows(path: Path) -> list[Any]:
 
 
 def load_records(path: Path) -> list[Record]:
-    """All complete records of a run (a file, or the directory it is in), in cell order.
+    """All complete records of a run (a file, or the directory it is in), in cell order."""
+    return sorted(as_written(path), key=lambda r: r.get("cell", 0))
+
+
+def as_written(path: Path) -> list[Record]:
+    """The same in the order of the file, in which the last of a cell is the newest.
 
     A file that ends in .gz is one that was packed to be kept; it is read, never written.
     """
@@ -218,7 +225,7 @@ def load_records(path: Path) -> list[Record]:
                 f"maskwalk reads schemas 1 and {SCHEMA}. Install the version that wrote it."
             )
         records.append(record)
-    return sorted(records, key=lambda r: r.get("cell", 0))
+    return records
 
 
 def latest(records: list[Record]) -> list[Record]:
@@ -250,11 +257,14 @@ def numbers(record: Record) -> dict[str, Any]:
 def read_records(path: str | Path) -> pa.Table:
     """The records of a run as a table: a row a record, a column a setting or a number.
 
-    `.to_pandas()` for those who have pandas; what a record does not have is null.
+    `.to_pandas()` for those who have pandas; what a record does not have is null. Of a cell that
+    was run again the newest record counts.
     """
+    from maskwalk.bench.versions import newest
+
     rows = [
         {key: record.get(key) for key in SETTINGS} | numbers(record)
-        for record in latest(load_records(Path(path)))
+        for record in newest(as_written(Path(path)))[0]
     ]
     columns = dict.fromkeys(key for row in rows for key in row)
     return pa.table({key: [row.get(key) for row in rows] for key in columns})

@@ -7,16 +7,20 @@ A job's function is named, not passed, and its arguments are JSON, so that it ca
 process or on another machine: an engine for a cluster is one function of the same shape,
 `(jobs) -> iterator of (job, result)`, in a file of its own. Jobs are independent and pure, so the
 only shared thing is the file of results, and only the parent writes it. A run goes on where an
-earlier one stopped: jobs whose key is on disk are not run again.
+earlier one stopped: jobs whose result is on disk are not run again. A job that fails is noted in
+`skipped.jsonl`; the others go on, and the next run tries it again.
 """
 
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from maskwalk.bench.records import Record, RecordFile, load_records
+from maskwalk.bench.plan import Job, Plan
+from maskwalk.bench.records import Record, RecordFile, as_written
+from maskwalk.errors import MaskwalkError, memory_ran_out
 
 FUNCTIONS = {  # what a job may name
     "cell": "maskwalk.bench.cell:cell_record",
@@ -24,63 +28,85 @@ FUNCTIONS = {  # what a job may name
     "losses": "maskwalk.bench.diagnosis:losses_row",
     "outcome": "maskwalk.bench.verdict.outcomes:outcome_row",
 }
+SKIPPED = "skipped.jsonl"
+NO_MEMORY = "Out of memory: give it more, take a smaller world or count, or fewer --workers."
 Result = dict[str, Any]
 
 
+class Unfinished(MaskwalkError):
+    """Some jobs failed; all others are done."""
+
+
 @dataclass(frozen=True)
-class Job:
-    """A piece of work: the key of its result, a function by name, and its arguments."""
+class Failure:
+    """What stands in place of a result: why there is none."""
 
-    key: str
-    function: str
-    arguments: dict[str, Any]
-    about: dict[str, Any] = field(default_factory=dict)  # said of the result, not computed
-    writes: tuple[Path, ...] = ()  # files it leaves besides; without them it runs again
-
-    @property
-    def label(self) -> str:
-        """What a progress bar says."""
-        return str(self.about.get("label") or self.arguments.get("label") or self.function)
+    reason: str
+    traceback: str = ""
 
 
-Engine = Callable[[Sequence[Job]], Iterator[tuple[Job, Result]]]
+Engine = Callable[[Sequence[Job]], Iterator[tuple[Job, Result | Failure]]]
 
 
-def call(function: str, arguments: dict[str, Any], device: str) -> Result:
-    """Runs a job's function in this process."""
+def function_named(function: str) -> Callable[..., Result]:
+    """What a job names, imported when it is first needed."""
     module, _, name = FUNCTIONS[function].partition(":")
-    result: Result = getattr(import_module(module), name)(**arguments, device=device)
-    return result
+    found: Callable[..., Result] = getattr(import_module(module), name)
+    return found
+
+
+def attempt(function: str, arguments: dict[str, Any], device: str) -> Result | Failure:
+    """Runs a job in this process; whatever it raises is the reason why there is no result."""
+    try:
+        return function_named(function)(**arguments, device=device)
+    except MaskwalkError as problem:
+        return Failure(str(problem))
+    except (Exception, SystemExit) as problem:
+        if memory_ran_out(problem):
+            return Failure(NO_MEMORY)
+        first = f"{problem}\n".splitlines()[0]
+        what = f"{type(problem).__name__}: {first}".rstrip(": .")
+        return Failure(f"{what}.", traceback.format_exc())
 
 
 def here(device: str = "cpu") -> Engine:
     """The engine that runs jobs one after another in this process."""
 
-    def results(jobs: Sequence[Job]) -> Iterator[tuple[Job, Result]]:
+    def results(jobs: Sequence[Job]) -> Iterator[tuple[Job, Result | Failure]]:
         for job in jobs:
-            yield job, call(job.function, job.arguments, device)
+            yield job, attempt(job.function, job.arguments, device)
 
     return results
 
 
-def engine(workers: int, device: str = "cpu", plugins: Sequence[str] = ()) -> Engine:
-    """The engine for so many processes: this one, or as many of their own."""
-    if workers <= 1:
+def engine(
+    workers: int, device: str = "cpu", plugins: Sequence[str] = (), timeout: float | None = None
+) -> Engine:
+    """The engine for so many processes: this one, or as many of their own.
+
+    With a time limit there is always a process of its own, which can be ended.
+    """
+    if workers <= 1 and timeout is None:
         return here(device)
     from maskwalk.bench.workers import Processes
 
-    return Processes(workers, device, tuple(plugins))
+    return Processes(workers, device, tuple(plugins), timeout)
 
 
 @dataclass
 class Run:
-    """Jobs being written to a file; iterate over it to do the work."""
+    """Jobs being written to a file; iterate over it to do the work.
+
+    Where jobs fail, it ends with `Unfinished` when all others are done.
+    """
 
     jobs: Sequence[Job]
     path: Path  # of the file of results
     engine: Engine = field(default_factory=here)
-    load: Callable[[Path], Sequence[Any]] = load_records
+    load: Callable[[Path], Sequence[Any]] = as_written
     done: int = field(init=False, default=0)
+    notes: list[str] = field(init=False, default_factory=list)  # what a user should know
+    failures: list[tuple[Job, Failure]] = field(init=False, default_factory=list)
 
     @property
     def total(self) -> int:
@@ -89,14 +115,35 @@ class Run:
 
     def __iter__(self) -> Iterator[Record]:
         with RecordFile(self.path) as file:
-            known = {row["key"] for row in self.load(self.path)}
-            todo: dict[str, Job] = {}
-            for job in self.jobs:
-                if job.key not in known or not all(path.exists() for path in job.writes):
-                    todo.setdefault(job.key, job)
-            self.done = self.total - len(todo)
-            for job, result in self.engine(list(todo.values())):
+            plan = Plan.of(self.jobs, self.load(self.path))
+            self.notes += plan.notes
+            for row in plan.again:
+                file.append(row)
+            self.done = self.total - len(plan.todo)
+            for job, result in self.engine(plan.todo):
+                self.done += 1
+                if isinstance(result, Failure):
+                    self._skip(job, result)
+                    continue
                 record: Any = {"key": job.key, **result, **job.about}
                 file.append(record)
-                self.done += 1
                 yield record
+        self._check()
+
+    def _skip(self, job: Job, failure: Failure) -> None:
+        self.failures.append((job, failure))
+        with RecordFile(self.path.with_name(SKIPPED)) as file:
+            about = {"key": job.key, "what": job.name, "reason": failure.reason}
+            more = {"traceback": failure.traceback} if failure.traceback else {}
+            file.append(about | more)
+
+    def _check(self) -> None:
+        """Says, as an error, how many jobs failed and why the first did; nothing if none did."""
+        if not self.failures:
+            return
+        job, failure = self.failures[0]
+        raise Unfinished(
+            f"{len(self.failures)} of {self.total} cells failed; the first is {job.name}: "
+            f"{failure.reason} The reason for each is in {self.path.with_name(SKIPPED)}; all "
+            "others are finished, and the same command tries the failed ones again."
+        )

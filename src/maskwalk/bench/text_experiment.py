@@ -22,14 +22,15 @@ from pathlib import Path
 from typing import Any
 
 from maskwalk import resources
+from maskwalk.bench.plan import Job
 from maskwalk.bench.records import HELD_OUT, SCHEMA
-from maskwalk.bench.run import Job
 from maskwalk.decoding.draw import mode_name, read_draw
-from maskwalk.denoisers.resolve import ZOO, fingerprint
+from maskwalk.denoisers.resolve import ZOO, fingerprint, own_weights
 from maskwalk.errors import MaskwalkError, unknown, whole
 from maskwalk.resources import read_toml
 from maskwalk.samplers import SAMPLERS
 from maskwalk.samplers.table import expand
+from maskwalk.sources import sources
 from maskwalk.specs import Spec
 from maskwalk.worlds.world import WORLDS
 
@@ -178,9 +179,26 @@ class TextExperiment:
                     "commit": commit,
                 },
                 (self.samples(out, setting),) if self.reads(setting) else (),
+                self.says(setting),
+                sources=self.sources(setting),
             )
             for number, setting in enumerate(self.settings)
         ]
+
+    def says(self, setting: Setting) -> dict[str, Any]:
+        """What a setting's record says of what was run."""
+        draw, ties = read_draw(setting.mode)
+        fixed = {"world": self.world, "count": self.count, "seed": self.seed}
+        return {"sampler": setting.sampler, "draw": draw, "ties": ties, **fixed}
+
+    def files(self, setting: Setting) -> dict[str, str]:
+        """The user's files that define the policy or the draw."""
+        return sources(setting.sampler, setting.mode)
+
+    def sources(self, setting: Setting) -> dict[str, str]:
+        """Everything of the user's that the record depends on: files, and weights by their name."""
+        own = {name_of(s): digest for m in self.models for s, digest in own_weights(m).items()}
+        return self.files(setting) | own
 
     def samples(self, out: Path, setting: Setting) -> Path:
         """Where the texts of a setting are kept for a judge."""
@@ -198,6 +216,8 @@ class TextExperiment:
         about = {"schema": SCHEMA, "weights": weights, **asdict(setting)}
         # `references` decides which held-out passages are left for the rest.
         about |= {n: getattr(self, n) for n in NUMBERS if n != "judged"}
+        if files := self.files(setting):
+            about["sources"] = sorted(files.values())
         return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
 
 

@@ -122,7 +122,8 @@ class _Setting:
             self._keep(tokens, samples)
         size = self.model.about.get("parameters", 0) / 1e6
         name = f"{name_of(e.model(self.setting))} ({size:.1f} M parameters)"
-        return {
+        files = e.sources(self.setting)
+        about: Record = {
             "schema": SCHEMA,
             "version": __version__,
             "world": world,
@@ -140,6 +141,9 @@ class _Setting:
             "seconds": round(seconds, 3),
             "notes": [*getattr(self.model.denoiser, "notes", ())],
         }
+        if files:
+            about["sources"] = files
+        return about
 
     def _texts(self, draw: Draw) -> tuple[Tensor, Tensor | None]:
         """The setting's texts, and the calls of each."""

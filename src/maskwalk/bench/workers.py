@@ -1,6 +1,6 @@
-"""Jobs in processes of their own, one thread each.
+"""Jobs in processes of their own, each with one thread: for a benchmark, and beside an evaluation.
 
-Each process reads jobs as lines of JSON on stdin and writes results to stdout. Unlike a pool of
+A process reads jobs (run.py) as JSON on stdin and writes results to stdout. Unlike a pool of
 `multiprocessing` they do not import the caller's script again, so `maskwalk.evaluate` can be called
 anywhere in it. A result is a pure function of its job: the numbers do not depend on who computes
 it. A process ends as soon as the other side closes or dies.
@@ -8,68 +8,121 @@ it. A process ends as soon as the other side closes or dies.
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import threading
-import traceback
 from collections.abc import Iterator, Sequence
 from queue import Queue
 from typing import Any
 
-from maskwalk.bench.run import Job, Result, call
-from maskwalk.errors import MaskwalkError, whole
+from maskwalk.bench.plan import Job
+from maskwalk.bench.run import Failure, Result, attempt, function_named
+from maskwalk.errors import MaskwalkError, real, whole
 from maskwalk.resources import PACKAGE
 
-Answer = tuple[Job, Result | None, str]  # the job, its result, or why there is none
+Answer = tuple[Job, Result | Failure]
+READY, ATTEMPTS = "ready", 3
+GONE = (
+    "Its worker process ended early (killed, or out of memory?). Run the same command again, with "
+    "fewer --workers where memory is short."
+)
 
 
 class Workers:
-    """Jobs being run by processes; iterate for the results as they come."""
+    """Jobs being run by processes; iterate for the results as they come.
+
+    A process that dies, or is ended because its job took longer than `timeout` seconds, is replaced
+    by a new one, and its job has failed.
+    """
 
     def __init__(
-        self, jobs: Sequence[Job], workers: int, device: str = "cpu", plugins: Sequence[str] = ()
+        self,
+        jobs: Sequence[Job],
+        workers: int,
+        device: str = "cpu",
+        plugins: Sequence[str] = (),
+        timeout: float | None = None,
     ) -> None:
-        self.jobs, self.device = list(jobs), device
+        self.jobs, self.device, self.plugins = list(jobs), device, tuple(plugins)
+        self.timeout = None if timeout is None else real("timeout", timeout, 1e-3)
         self._left = list(reversed(self.jobs))
         self._lock = threading.Lock()
-        self._answers: Queue[Answer] = Queue()
-        count = min(workers, len(self.jobs))
-        self._processes = [_start(device, plugins) for _ in range(count)]
-        for process in self._processes:
-            threading.Thread(target=self._feed, args=(process,), daemon=True).start()
+        self._answers: Queue[Answer | str] = Queue()  # a text: no process can be started
+        self._over = False
+        self._processes: list[Any] = []
+        self._threads = [
+            threading.Thread(target=self._feed, daemon=True)
+            for _ in range(min(workers, len(self.jobs)))
+        ]
+        for thread in self._threads:
+            thread.start()
 
     def _next(self) -> Job | None:
         with self._lock:
             return self._left.pop() if self._left else None
 
-    def _feed(self, process: "subprocess.Popen[str]") -> None:
-        """Hands one process a job after another."""
-        assert process.stdin is not None and process.stdout is not None
-        while (job := self._next()) is not None:
-            line = ""
-            try:
-                words = {"function": job.function, "arguments": job.arguments}
-                process.stdin.write(json.dumps(words) + "\n")
-                process.stdin.flush()
-                line = process.stdout.readline()
-                answer = json.loads(line)
-            except (OSError, ValueError):
-                reason = "A worker process ended early (see above); run it with one worker."
-                self._answers.put((job, None, reason))
-                return
-            self._answers.put((job, answer.get("result"), answer.get("error", "")))
+    def _start(self) -> Any:
+        """A new process that is ready for jobs; None where all is over."""
+        said = ""
+        for _ in range(ATTEMPTS):
+            with self._lock:
+                if self._over:
+                    return None
+                process = start(
+                    self.device, sorted({job.function for job in self.jobs}), self.plugins
+                )
+                self._processes.append(process)
+            line = process.stdout.readline()
+            if line.strip() == READY:
+                return process
+            if said := _error(line):
+                break
+        self._answers.put(said or "No worker process can be started (see above).")
+        return None
 
-    def __iter__(self) -> Iterator[tuple[Job, Result]]:
-        if not self._processes:
+    def _feed(self) -> None:
+        """Hands one process a job after another, and a new process after one that is gone."""
+        process = self._start()
+        while process is not None and (job := self._next()) is not None:
+            if process.poll() is not None and (process := self._start()) is None:
+                return
+            self._answers.put((job, self._answer(process, job) or Failure(GONE)))
+
+    def _answer(self, process: Any, job: Job) -> Result | Failure | None:
+        """What a process makes of a job; None if it dies over it."""
+        late = threading.Event()
+
+        def end() -> None:
+            late.set()
+            process.kill()
+
+        clock = threading.Timer(self.timeout, end) if self.timeout is not None else None
+        if clock is not None:
+            clock.start()
+        try:
+            words = {"function": job.function, "arguments": job.arguments}
+            process.stdin.write(json.dumps(words) + "\n")
+            process.stdin.flush()
+            answer = json.loads(process.stdout.readline())
+        except (OSError, ValueError):
+            process.kill()
+            process.wait()
+            return Failure(f"It took longer than {self.timeout:g} s.") if late.is_set() else None
+        finally:
+            if clock is not None:
+                clock.cancel()
+        return answer["result"] if "result" in answer else Failure(**answer["failure"])
+
+    def __iter__(self) -> Iterator[Answer]:
+        if not self._threads:
             for job in self.jobs:
-                yield job, call(job.function, job.arguments, self.device)
+                yield job, attempt(job.function, job.arguments, self.device)
             return
         for _ in self.jobs:
-            job, result, error = self._answers.get()
-            if result is None:
-                raise MaskwalkError(error)
-            yield job, result
+            answer = self._answers.get()
+            if isinstance(answer, str):
+                raise MaskwalkError(answer)
+            yield answer
 
     def ready(self) -> int:
         """How many results wait to be taken."""
@@ -79,44 +132,67 @@ class Workers:
         return self
 
     def __exit__(self, *_: Any) -> None:
+        with self._lock:
+            self._over, self._left = True, []
         for process in self._processes:
             process.kill()
             process.wait()
+        for thread in self._threads:
+            thread.join(timeout=5)
+        for process in self._processes:
             for pipe in (process.stdin, process.stdout):
-                if pipe is not None:
-                    try:
-                        pipe.close()
-                    except OSError:  # what was left unwritten has no reader any more
-                        continue
+                try:
+                    pipe.close()
+                except OSError:  # what was left unwritten has no reader any more
+                    continue
+
+
+def _error(line: str) -> str:
+    """What a process says that could not start."""
+    try:
+        return str(json.loads(line)["failure"]["reason"])
+    except (ValueError, KeyError, TypeError):
+        return ""
 
 
 class Processes:
     """The engine (run.py) that runs jobs in several processes on this machine."""
 
-    def __init__(self, count: int, device: str = "cpu", plugins: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        count: int,
+        device: str = "cpu",
+        plugins: tuple[str, ...] = (),
+        timeout: float | None = None,
+    ) -> None:
         self.count, self.device, self.plugins = whole("workers", count, 1), device, plugins
+        self.timeout = timeout
 
-    def __call__(self, jobs: Sequence[Job]) -> Iterator[tuple[Job, Result]]:
-        with Workers(jobs, self.count, self.device, self.plugins) as team:
+    def __call__(self, jobs: Sequence[Job]) -> Iterator[Answer]:
+        with Workers(jobs, self.count, self.device, self.plugins, self.timeout) as team:
             yield from team
 
 
-def _start(device: str, plugins: Sequence[str]) -> "subprocess.Popen[str]":
+def start(device: str, functions: Sequence[str], plugins: Sequence[str]) -> Any:
+    """A worker process; Ctrl-C in a terminal is not for it: the parent ends it."""
     paths = [str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     single = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    code = "import sys; from maskwalk.bench.workers import main; main(sys.argv[1], sys.argv[2:])"
+    code = "import sys; from maskwalk.bench.workers import main; main(*sys.argv[1:])"
     return subprocess.Popen(
-        [sys.executable, "-c", code, device, *plugins],
+        [sys.executable, "-c", code, device, ",".join(functions), *plugins],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, **single, "PYTHONPATH": os.pathsep.join(paths)},
+        start_new_session=True,
     )
 
 
-def main(device: str, plugins: Sequence[str]) -> None:
-    """A worker: jobs in, results out, until the other side closes."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then ends us
+def main(device: str, functions: str, *plugins: str) -> None:
+    """A worker: jobs in, results out, until the other side closes.
+
+    What jobs need is imported before it is ready: a time limit is for the work.
+    """
     lines: Queue[str] = Queue()
 
     def listen() -> None:
@@ -126,6 +202,34 @@ def main(device: str, plugins: Sequence[str]) -> None:
 
     threading.Thread(target=listen, daemon=True).start()
     answers, sys.stdout = sys.stdout, sys.stderr  # what a user's file prints is no answer
+
+    def say(text: str) -> None:
+        print(text, file=answers, flush=True)
+
+    try:
+        _prepare(plugins)
+        for name in functions.split(","):
+            function_named(name)
+    except MaskwalkError as problem:
+        say(json.dumps({"failure": {"reason": str(problem)}}))
+        return
+    say(READY)
+    while True:
+        job = json.loads(lines.get())
+        say(_line(attempt(job["function"], job["arguments"], device)))
+
+
+def _line(answer: Result | Failure) -> str:
+    """An answer as JSON; a number that is none is a failure, too."""
+    if isinstance(answer, Failure):
+        return json.dumps({"failure": vars(answer)})
+    try:
+        return json.dumps({"result": answer}, allow_nan=False)
+    except ValueError as problem:
+        return _line(Failure(f"Its result cannot be written: {problem}."))
+
+
+def _prepare(plugins: Sequence[str]) -> None:
     import torch
 
     from maskwalk.specs import load_installed_plugins, load_plugin
@@ -134,13 +238,3 @@ def main(device: str, plugins: Sequence[str]) -> None:
     load_installed_plugins()
     for path in plugins:
         load_plugin(path)
-    while True:
-        job = json.loads(lines.get())
-        try:
-            answer: dict[str, Any] = {"result": call(job["function"], job["arguments"], device)}
-        except MaskwalkError as problem:
-            answer = {"error": str(problem)}
-        except Exception:
-            traceback.print_exc()
-            answer = {"error": "A job failed in a worker process (see above)."}
-        print(json.dumps(answer, allow_nan=False), file=answers, flush=True)

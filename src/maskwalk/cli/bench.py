@@ -16,12 +16,15 @@ def bench(
         bool, typer.Option("--quick", help="At most 32 prompts a cell, one sample of each.")
     ] = False,
     workers: Annotated[int, typer.Option(help="Processes; the numbers do not depend on it.")] = 1,
+    timeout: common.Timeout = None,
     device: common.Device = "cpu",
     include: common.Include = None,
 ) -> None:
     """Run an experiment: worlds × tasks × samplers × denoisers, or texts; resumable at any moment.
 
-    Killed, or out of disk? The same command goes on where it stopped.
+    Killed, or out of disk? The same command goes on where it stopped. A cell that fails is skipped
+    (skipped.jsonl says why), and the exit code is 2. Where a file of yours was edited since, the
+    cells that depend on it are run again.
 
     Example: maskwalk bench experiments/quickstart.toml --out runs/mine --workers 2
 
@@ -29,15 +32,23 @@ def bench(
     """
     from maskwalk.bench.experiment import load_experiment
     from maskwalk.bench.records import latest, load_records
-    from maskwalk.bench.run import Run, engine
+    from maskwalk.bench.run import Run, Unfinished, engine
     from maskwalk.errors import whole
     from maskwalk.report.terminal import terminal_table
 
     plugins = bring_in(include)
     jobs = load_experiment(experiment, quick).jobs(to)
     workers = whole("workers", workers, 1)
-    run = Run(jobs, to / "records.jsonl", engine(workers, check_device(device), plugins))
-    run_jobs(run)
+    place = engine(workers, check_device(device), plugins, timeout)
+    failed: Unfinished | None = None
+    try:
+        run_jobs(Run(jobs, to / "records.jsonl", place))
+    except Unfinished as problem:
+        failed = problem
     keys = {job.key for job in jobs}
-    out.print(terminal_table([r for r in latest(load_records(to)) if r["key"] in keys]))
+    finished = [r for r in latest(load_records(to)) if r["key"] in keys]
+    if finished:
+        out.print(terminal_table(finished))
+    if failed is not None:
+        raise failed
     out.print(f"Records: {to / 'records.jsonl'}\nNext: maskwalk report {to}", soft_wrap=True)

@@ -1,6 +1,8 @@
 """What the commands share: where they print, and options that mean the same everywhere."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -57,6 +59,12 @@ Include = Annotated[
 ]
 
 
+Timeout = Annotated[
+    float | None,
+    typer.Option(help="Seconds a cell may take; one that takes longer is skipped, with a note."),
+]
+
+
 def bring_in(paths: list[str] | None) -> list[str]:
     """Loads installed plug-ins and runs the user's own files; returns their paths."""
     load_installed_plugins()
@@ -87,13 +95,34 @@ def progress() -> Progress:
 
 
 def run_jobs(run: "Run", name: str = "") -> None:
-    """Does the work of a run, with a bar."""
-    with progress() as bars:
+    """Does the work of a run, with a bar; what the run has to say stands above it."""
+    with stoppable(f"what is finished is in {run.path}"), progress() as bars:
         bar = bars.add_task(f"{name or 'starting':<32.32}", total=run.total)
-        for record in run:
-            words = name or str(record["sampler"])
-            bars.update(bar, completed=run.done, description=f"{words:<32.32}")
+        try:
+            for record in run:
+                words = name or str(record["sampler"])
+                bars.update(bar, completed=run.done, description=f"{words:<32.32}")
+                say_notes(run.notes)
+        finally:
+            say_notes(run.notes)
         bars.update(bar, completed=run.done, description=f"{name or 'done':<32.32}")
+
+
+def say_notes(notes: list[str]) -> None:
+    """Each of them once, as a line on stderr."""
+    while notes:
+        err.print(notes.pop(0), style="yellow", markup=False, soft_wrap=True)
+
+
+@contextmanager
+def stoppable(left: str) -> Iterator[None]:
+    """Ctrl-C is one line that says how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        line = f"Stopped; {left}, and the same command goes on from there."
+        err.print(line, markup=False, soft_wrap=True)
+        raise typer.Exit(130) from None
 
 
 def plain_table(first: str, *others: str) -> Table:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from maskwalk.cli.common import AsJson, out
+from maskwalk.cli.common import AsJson, out, say_notes
 from maskwalk.specs import parse
 
 SHOWN = 20  # cells listed
@@ -44,13 +44,17 @@ def compare(
 
     Example: maskwalk compare results/suspects --with results/paper --column two_b1
     """
-    from maskwalk.bench.records import load_records
+    from maskwalk.bench.versions import load_newest
     from maskwalk.errors import unknown
     from maskwalk.paper.compare import compare as compared
     from maskwalk.paper.ledger import markdown, verdicts
     from maskwalk.paper.spread import spread
 
-    records = [r for place in (directory, *(beside or ())) for r in load_records(place)]
+    records = []
+    for place in (directory, *(beside or ())):
+        counting, aside = load_newest(place)
+        records += counting
+        say_notes(aside.lines())
     if column is not None:
         rows = spread(records, column, mode)
         print(json.dumps(rows)) if as_json else _among(rows, column, mode)

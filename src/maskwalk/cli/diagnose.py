@@ -46,6 +46,7 @@ def diagnose(
     seed: common.Seed = 0,
     device: common.Device = "cpu",
     workers: Annotated[int, typer.Option(help="Processes; the numbers do not depend on it.")] = 1,
+    timeout: common.Timeout = None,
     out_dir: Annotated[
         Path | None,
         typer.Option("--out", help="Keep the rows in DIR/diagnosis.jsonl; resumable."),
@@ -68,7 +69,7 @@ def diagnose(
     from maskwalk.analysis.losses import PAPER
     from maskwalk.bench.cell import Cell
     from maskwalk.bench.diagnosis import FILE, jobs, load_rows
-    from maskwalk.bench.run import Run, engine
+    from maskwalk.bench.run import Run, Unfinished, engine
     from maskwalk.decoding.policy import SAMPLERS
     from maskwalk.errors import whole
 
@@ -91,16 +92,22 @@ def diagnose(
     )
     names = [SAMPLERS.canonical(spec) for spec in specs]
     work = jobs(cell, names, whole("orders", orders, 1), optimal or (), check_device(device))
-    where = engine(whole("workers", workers, 1), device, plugins)
+    where = engine(whole("workers", workers, 1), device, plugins, timeout)
+    failed: Unfinished | None = None
     with tempfile.TemporaryDirectory() as nowhere:
         file = (Path(nowhere) if out_dir is None else out_dir) / FILE
-        run_jobs(Run(work, file, where, load_rows))
+        try:
+            run_jobs(Run(work, file, where, load_rows))
+        except Unfinished as problem:
+            failed = problem
         known = {row["key"]: row for row in load_rows(file)}
-    rows = [known[job.key] for job in work]
+    rows = [known[job.key] for job in work if job.key in known]
     if as_json:
         print(json.dumps(rows))
-    else:
+    elif rows:
         out.print(table(rows))
+    if failed is not None:
+        raise failed
     if out_dir is not None:
         note = f"Wrote {out_dir / FILE}; `maskwalk report {out_dir}` draws it."
         (err if as_json else out).print(note, soft_wrap=True, markup=False)

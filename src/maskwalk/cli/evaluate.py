@@ -8,7 +8,7 @@ import typer
 from rich.text import Text
 
 from maskwalk.cli import common
-from maskwalk.cli.common import bring_in, out, say_written
+from maskwalk.cli.common import bring_in, out, say_written, stoppable
 
 
 def evaluate(
@@ -22,7 +22,9 @@ def evaluate(
     to: Annotated[
         Path | None,
         typer.Option(
-            "--out", help="Keep evaluation.json, records and baselines in this directory."
+            "--out",
+            help="Keep evaluation.json, records and baselines in this directory; it may hold those "
+            "of other policies.",
         ),
     ] = None,
     anyway: Annotated[
@@ -31,6 +33,10 @@ def evaluate(
     workers: Annotated[
         int, typer.Option(help="Processes for the baselines; the numbers do not depend on it.")
     ] = 2,
+    timeout: Annotated[
+        float | None,
+        typer.Option(help="Seconds that the contract of a setting, or one scene, may take."),
+    ] = None,
     as_json: common.AsJson = False,
     include: common.Include = None,
 ) -> None:
@@ -51,7 +57,10 @@ def evaluate(
     from maskwalk.bench.verdict.run import evaluate as verdict_on
 
     bring_in(include)
-    evaluation = verdict_on(policy, suite, anyway=anyway, out=to, workers=workers)
+    with stoppable("the baselines that are finished are kept"):
+        evaluation = verdict_on(
+            policy, suite, anyway=anyway, out=to, workers=workers, timeout=timeout
+        )
     if as_json:
         print(json.dumps(evaluation.as_dict()))
     else:

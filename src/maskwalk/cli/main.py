@@ -23,8 +23,12 @@ from maskwalk.cli.theory import theory
 from maskwalk.cli.train import train
 from maskwalk.cli.verify import verify
 from maskwalk.cli.zoo import zoo
-from maskwalk.errors import MaskwalkError
+from maskwalk.errors import MaskwalkError, memory_ran_out
 
+NO_MEMORY = (
+    "Out of memory. What was written before is intact; take a smaller world, count or batch, fewer "
+    "--workers, or a machine with more memory, and run the same command again."
+)
 app = typer.Typer(
     name="maskwalk",
     help="Parallel samplers of masked diffusion models, measured where the truth is known.\n\n"
@@ -70,6 +74,11 @@ def main() -> None:
         app()
     except MaskwalkError as problem:
         err.print(f"[bold red]error:[/bold red] {escape(str(problem))}", soft_wrap=True)
+        sys.exit(2)
+    except (MemoryError, RuntimeError) as problem:
+        if not memory_ran_out(problem):
+            raise
+        err.print(f"[bold red]error:[/bold red] {NO_MEMORY}", soft_wrap=True)
         sys.exit(2)
     except BrokenPipeError:
         sys.exit(141)

@@ -42,12 +42,14 @@ def sampler(
     hides = importlib.util.find_spec(name) is not None
     if hides:
         raise MaskwalkError(f"{name}.py would hide the Python module {name}; choose another name.")
+    from maskwalk.resources import write_file
+
     to.mkdir(parents=True, exist_ok=True)
     words = {"NAME": name, "CLASS": class_name(name), "TITLE": name.replace("_", " ").capitalize()}
     for path, text in files.items():
         for word, value in words.items():
             text = text.replace(f"<{word}>", value)
-        path.write_text(text, encoding="utf-8")
+        write_file(path, text.encode())
         say_written(path)
     first = to / f"{name}.py"
     out.print(f"Next: maskwalk evaluate {first}:{class_name(name)}", soft_wrap=True)

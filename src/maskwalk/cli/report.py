@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from maskwalk.cli.common import Include, bring_in, say_written
+from maskwalk.cli.common import Include, bring_in, say_notes, say_written
 from maskwalk.errors import MaskwalkError
 
 
@@ -42,6 +42,8 @@ def report(
 ) -> None:
     """Tables and one self-contained page from the records of a run; never recomputes.
 
+    Of a cell that was run again the newest record counts, and of a full and a quick run the full.
+
     Rows of `maskwalk diagnose --out` in the same directory become a section of the page.
 
     Examples: maskwalk report runs/mine --format html --format svg
@@ -51,7 +53,7 @@ def report(
     maskwalk report results/worlds --settings 2 --metrics 'coherence;calls;replay_kl'
     """
     from maskwalk.bench.diagnosis import load_rows
-    from maskwalk.bench.records import load_records
+    from maskwalk.bench.versions import Aside, load_newest
     from maskwalk.paper.tables import attach
     from maskwalk.report import BUDGETS, front_tables, write_report
     from maskwalk.report.thin import some_metrics, some_settings
@@ -62,7 +64,8 @@ def report(
     chosen = tuple(formats or ["html", "csv", "md"])
     losses = [] if fronts else load_rows(directory)
     alone = losses and not any(directory.glob("records.jsonl*"))
-    records = [] if alone else load_records(directory)
+    records, aside = ([], Aside()) if alone else load_newest(directory)
+    say_notes(aside.lines())
     if settings is not None:
         records = some_settings(records, settings)
     if metrics is not None:
@@ -70,5 +73,5 @@ def report(
     if fronts:
         typer.echo(front_tables(records, sorted(set(calls or BUDGETS))), nl=False)
         return
-    for path in write_report(attach(records), directory, chosen, losses=losses):
+    for path in write_report(attach(records), directory, chosen, losses=losses, aside=aside.total):
         say_written(path)

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from maskwalk.cli.common import check_device, err, out, run_jobs, say_written
+from maskwalk.cli import common
+from maskwalk.cli.common import check_device, err, out, run_jobs, say_notes, say_written
 from maskwalk.errors import MaskwalkError, unknown
 
 
@@ -38,6 +39,7 @@ def reproduce(
     ] = None,
     device: Annotated[str | None, typer.Option(help="cpu or cuda (cuda if there is one).")] = None,
     workers: Annotated[int | None, typer.Option(help="Processes (one a CPU core).")] = None,
+    timeout: common.Timeout = None,
 ) -> None:
     """Reproduce the paper: as it was printed, as the model does, as the sampler could.
 
@@ -53,7 +55,7 @@ def reproduce(
     """
     import torch
 
-    from maskwalk.bench.records import load_records
+    from maskwalk.bench.records import latest, load_records
     from maskwalk.bench.run import Run, engine
     from maskwalk.cli.compare import show
     from maskwalk.paper import reproduce
@@ -70,7 +72,7 @@ def reproduce(
                 "--train and --workers are for the graph results; models of text are trained by "
                 "`maskwalk text train` and named by --models."
             )
-        language(to, quick, models, judge, device)
+        language(to, quick, models, judge, device, timeout)
         return
     if models or judge:
         raise MaskwalkError("--models and --judge belong to --only figure_language.")
@@ -81,9 +83,9 @@ def reproduce(
     experiments = reproduce.paper(only, quick)
     jobs = {experiment.name: experiment.jobs(to) for experiment in experiments}
     for name, some in jobs.items():
-        run_jobs(Run(some, to / "records.jsonl", engine(workers, device)), name)
+        run_jobs(Run(some, to / "records.jsonl", engine(workers, device, (), timeout)), name)
     keys = {job.key for some in jobs.values() for job in some}
-    records = [record for record in load_records(to) if record["key"] in keys]
+    records = [record for record in latest(load_records(to)) if record["key"] in keys]
     flags = [f"--only {name}" for name in only or ()] + ["--quick"] * quick + ["--train"] * train
     command = " ".join(["maskwalk reproduce paper", *flags, "--out DIR"])
     for path in write_report(attach(records), to, ("html", "csv", "md"), command):
@@ -101,12 +103,19 @@ def _warn(device: str, quick: bool) -> None:
         )
 
 
-def language(to: Path, quick: bool, models: Path | None, judge: str | None, device: str) -> None:
+def language(
+    to: Path,
+    quick: bool,
+    models: Path | None,
+    judge: str | None,
+    device: str,
+    timeout: float | None = None,
+) -> None:
     """The experiment on text: write, score, replay; let the judge read; report."""
     from maskwalk.analysis.judge import load_judge
-    from maskwalk.bench.records import latest, load_records
     from maskwalk.bench.run import Run, engine
     from maskwalk.bench.text_experiment import TextExperiment
+    from maskwalk.bench.versions import load_newest
     from maskwalk.cli.text.shared import judged
     from maskwalk.paper.reproduce import LANGUAGE
     from maskwalk.report import write_report
@@ -118,7 +127,8 @@ def language(to: Path, quick: bool, models: Path | None, judge: str | None, devi
     _warn(device, quick)
     chosen = judge not in (None, "none")
     reader = load_judge(judge, device=device) if chosen else None  # first: it may not be there
-    run_jobs(Run(experiment.jobs(to), to / "records.jsonl", engine(1, device)), "writing")
+    place = engine(1, device, (), timeout)
+    run_jobs(Run(experiment.jobs(to), to / "records.jsonl", place), "writing")
     if judge is None:
         try:
             reader = load_judge(device=device)
@@ -127,10 +137,11 @@ def language(to: Path, quick: bool, models: Path | None, judge: str | None, devi
             err.print(f"Later, or elsewhere: maskwalk text judge {to}", soft_wrap=True)
     if reader is not None:
         judged(to, reader)
-    records = latest(load_records(to))
+    records, aside = load_newest(to)
     out.print(terminal_table(records))
     flags = ["--quick"] * quick + ["--models MODELS"] * (models is not None)
     command = " ".join([f"maskwalk reproduce paper --only {LANGUAGE}", *flags, "--out DIR"])
-    for path in write_report(records, to, ("html", "csv", "md"), command):
+    say_notes(aside.lines())
+    for path in write_report(records, to, ("html", "csv", "md"), command, aside=aside.total):
         if path.suffix == ".html":
             say_written(path)

@@ -18,6 +18,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from maskwalk.errors import MaskwalkError
+from maskwalk.resources import write_file
 
 COLUMNS = ("sequence", "round", "position", "token", "log_prob", "entropy")
 
@@ -94,7 +95,9 @@ class Trace:
         table = pa.table({name: self.events[name].numpy() for name in COLUMNS})
         ids = ",".join(map(str, self.ids.tolist()))
         about = {"maskwalk_ids": ids, "length": str(self.length), "mask_id": str(self.mask_id)}
-        pq.write_table(table.replace_schema_metadata(about), path)
+        file = pa.BufferOutputStream()
+        pq.write_table(table.replace_schema_metadata(about), file)
+        write_file(Path(path), file.getvalue().to_pybytes())
 
     @classmethod
     def load(cls, path: str | Path) -> "Trace":

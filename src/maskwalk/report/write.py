@@ -1,6 +1,7 @@
 """The files of a report: one page, tables and figures."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from maskwalk.bench.records import Record
@@ -12,6 +13,7 @@ from maskwalk.report.formats import long_csv, to_csv, to_latex, to_markdown
 from maskwalk.report.losses import Row, groups, losses_files, specs
 from maskwalk.report.study import Study
 from maskwalk.report.tables import tables
+from maskwalk.resources import write_file
 
 FORMATS = ("html", "csv", "md", "tex", "svg", "pdf")
 
@@ -22,17 +24,20 @@ def write_report(
     formats: Sequence[str] = ("html",),
     command: str | None = None,
     losses: Sequence[Row] = (),
+    aside: int = 0,
 ) -> list[Path]:
     """Writes the report of the records into the folder `out` and returns the files written.
 
     html: report.html; csv, md, tex: tables/; svg, pdf: figures/. `command` is what the page names
     as the way to make it again; without it, the commands of the experiments. `losses` are the rows
-    of `maskwalk diagnose` (bench.diagnosis.load_rows), with or without records.
+    of `maskwalk diagnose` (bench.diagnosis.load_rows), with or without records. `aside` says how
+    many records were left out before (bench.versions.newest).
     """
     for name in formats:
         if name not in FORMATS:
             raise unknown("report format", name, FORMATS)
     study = arrange(records, specs(losses))
+    study = replace(study, superseded=study.superseded + aside)
     lost = groups(study, losses)
     paths: list[Path] = []
     for name in dict.fromkeys(formats):
@@ -71,7 +76,7 @@ def _write(path: Path, content: str | bytes) -> Path:
     data = content.encode() if isinstance(content, str) else content
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
+        write_file(path, data)
     except OSError as error:
         raise MaskwalkError(
             f"Cannot write {path}: {error.strerror or error}. "

@@ -69,6 +69,17 @@ def checkpoints(out: Path) -> list[Path]:
     return sorted(path for path in out.glob("checkpoint-*") if path.is_dir())
 
 
+def name_in(out: Path, resume: bool) -> str:
+    """What the model in a directory is called: as when its run began, whatever it is called now."""
+    last = checkpoints(out)[-1:] if resume else []
+    for path in last:
+        run = read_json(path / "state.json", FORMAT, "a training checkpoint of maskwalk").get("run")
+        jobs = run.get("jobs") if isinstance(run, dict) else None
+        if isinstance(jobs, list) and len(jobs) == 1 and isinstance(jobs[0], dict):
+            return str(jobs[0].get("name") or out.name)
+    return out.name
+
+
 def load_checkpoint(
     out: Path, run: dict[str, Any]
 ) -> tuple[int, dict[str, Tensor], dict[str, Any]] | None:

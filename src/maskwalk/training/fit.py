@@ -19,6 +19,7 @@ from maskwalk.denoisers.trained import NetworkDenoiser
 from maskwalk.errors import whole
 from maskwalk.samplers import SAMPLERS
 from maskwalk.streams import Streams
+from maskwalk.training.checkpoints import name_in
 from maskwalk.training.loop import Validate, train
 from maskwalk.training.settings import Job, Settings
 from maskwalk.training.zoo import HELD, WorldRecipe, chosen, floor, train_zoo
@@ -70,7 +71,7 @@ def fit(plan: Plan, settings: Settings, out: Path, device: str, resume: bool) ->
     law = build_world(plan.world)
     bottom, error = floor(law)
     job = Job(
-        Path(out).name or "model",
+        name_in(Path(out), resume) or "model",
         law.sample(plan.walks, seed=plan.seed + 1),
         plan.seed,
         plan.dropout,

@@ -23,6 +23,7 @@ from maskwalk.denoisers.language.books import BookModel, load_books
 from maskwalk.denoisers.network.weights import DDiTConfig
 from maskwalk.errors import one_of, whole
 from maskwalk.resources import write_file
+from maskwalk.training.checkpoints import name_in
 from maskwalk.training.loop import train
 from maskwalk.training.objective import bound
 from maskwalk.training.settings import Job, Settings
@@ -87,7 +88,7 @@ def fit_text(
     np.save(packed, corpus.chosen("test", plan.length, HELD).numpy().astype(np.uint16))
     config = plan.config(len(read_tokenizer_bytes(tokenizer)))
     job = Job(
-        out.name or "text",
+        name_in(out, resume) or "text",
         corpus.passages("train", plan.length),
         plan.seed,
         plan.dropout,

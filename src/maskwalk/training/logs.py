@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from maskwalk.resources import write_file
 from maskwalk.training.settings import Job
 
 
@@ -25,7 +26,7 @@ class Log:
         lines = []
         if self.path.exists():
             lines = [line for line in self.path.read_text().splitlines() if _step(line) <= done]
-        self.path.write_text("".join(f"{line}\n" for line in lines))
+        write_file(self.path, "".join(f"{line}\n" for line in lines).encode())
         self.live = live and sys.stderr.isatty()
         self.plain = live and not self.live
         self.board = _tensorboard(out)

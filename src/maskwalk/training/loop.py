@@ -11,7 +11,8 @@ bound on held-out walks does, which is computed here, beside the floor of a perf
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from maskwalk.denoisers.files import Pretrained, save_pretrained
 from maskwalk.denoisers.network.weights import DDiTConfig
 from maskwalk.denoisers.trained import NetworkDenoiser
 from maskwalk.errors import MaskwalkError
+from maskwalk.resources import held
 from maskwalk.stats import standard_errors
 from maskwalk.training.checkpoints import checkpoints, identity, load_checkpoint, save_checkpoint
 from maskwalk.training.distributed import Group
@@ -95,7 +97,7 @@ def train(
     """
     _check(config, jobs)
     out, about = Path(out), about or [{} for _ in jobs]
-    with Group(device) as group:
+    with Group(device) as group, _alone(out, group):
         run = identity(config, jobs, settings, group.world)
         if not resume and checkpoints(out):
             raise MaskwalkError(
@@ -125,6 +127,20 @@ def train(
             log.close()
         metrics = metrics if any(metrics) or log is None else judge()
         return _finish(stepper, jobs, settings, metrics, progress, out, about, group.first)
+
+
+@contextmanager
+def _alone(out: Path, group: Group) -> Iterator[None]:
+    """No other run in `out` meanwhile; a full disk is a sentence that says how to go on."""
+    try:
+        with held(out, "training into") if group.first else nullcontext():
+            yield
+    except OSError as problem:
+        where = problem.filename or out
+        raise MaskwalkError(
+            f"Cannot write {where}: {problem.strerror}. The last checkpoint in {out} is intact; "
+            "make room and run the same command with --resume."
+        ) from None
 
 
 def _check(config: DDiTConfig, jobs: list[Job]) -> None:

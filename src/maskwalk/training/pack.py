@@ -4,6 +4,7 @@ import hashlib
 import io
 import json
 import lzma
+import re
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,12 @@ def pack(model: Path, name: str, corpus: str, zoo: Path) -> Path:
 
     Models of one corpus share these two files.
     """
+    for what, word in (("name", name), ("corpus", corpus)):
+        if not re.fullmatch(r"\w[\w.-]*", word, re.ASCII):
+            raise MaskwalkError(
+                f"--{what} {word!r} cannot be part of a file's name: letters, digits, '_', '-' and "
+                "'.', a letter or digit first, such as books_mdm."
+            )
     if not is_books(model):
         raise MaskwalkError(f"{model} is not a directory that `maskwalk text train` wrote.")
     network = load_pretrained(model)

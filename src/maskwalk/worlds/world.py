@@ -18,6 +18,7 @@ from torch import Tensor
 
 from maskwalk.denoiser import Denoiser
 from maskwalk.errors import MaskwalkError
+from maskwalk.sources import versions
 from maskwalk.specs import Registry
 
 
@@ -68,9 +69,14 @@ class Listed(World, Protocol):
 WORLDS: Registry[World] = Registry("world", home="maskwalk.worlds.table")
 
 
-@lru_cache(maxsize=4)
 def build_world(spec: str) -> World:
     """The world of a canonical spec (kept: the cells of one world come after each other)."""
+    return _built(spec, versions(spec))
+
+
+@lru_cache(maxsize=4)
+def _built(spec: str, version: tuple[str, ...]) -> World:
+    """The world while the files it comes from are the same."""
     world = WORLDS.build(spec)
     if world.length < 1 or world.vocab_size < 1:
         raise MaskwalkError(

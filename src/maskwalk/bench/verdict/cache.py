@@ -60,10 +60,16 @@ class Store:
         line = json.dumps(outcome.as_json(), allow_nan=False).encode() + b"\n"
         try:
             # One write in append mode: two evaluations at once do not tear each other's lines.
-            handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+            handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
             try:
-                os.write(handle, line)
+                os.write(handle, line if _ended(handle) else b"\n" + line)
             finally:
                 os.close(handle)
         except OSError:
             return
+
+
+def _ended(handle: int) -> bool:
+    """Whether a file's last line is whole; one that a kill cut short stays apart from the next."""
+    size = os.fstat(handle).st_size
+    return size == 0 or os.pread(handle, 1, size - 1) == b"\n"

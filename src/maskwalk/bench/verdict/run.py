@@ -1,6 +1,5 @@
 """The evaluation itself: contract, baselines (from the cache where they are), policy, replay."""
 
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -17,9 +16,11 @@ from maskwalk.analysis.contract.trial import broken_checks
 from maskwalk.analysis.losses import diagnose, exact_sequences
 from maskwalk.analysis.replay import check_replayable
 from maskwalk.bench.cell import Cell
-from maskwalk.bench.records import Record
-from maskwalk.bench.run import Job
+from maskwalk.bench.plan import Job
+from maskwalk.bench.run import Failure
+from maskwalk.bench.time_limit import time_limit
 from maskwalk.bench.verdict.cache import Store
+from maskwalk.bench.verdict.files import write_evaluation
 from maskwalk.bench.verdict.law import departure, law_cell, reference_cell
 from maskwalk.bench.verdict.outcomes import Outcome, outcome
 from maskwalk.bench.verdict.policy import Candidate, Policy, candidate, setting_spec
@@ -47,12 +48,14 @@ def evaluate(
     out: str | Path | None = None,
     workers: int = 2,
     progress: bool = True,
+    timeout: float | None = None,
 ) -> Evaluation:
     """Contract, suite, and where the policy stands against the baselines' front.
 
     `policy`: a class (evaluated at every setting of its `sweep`), an instance, a registered spec,
     or "FILE.py:Class". A broken contract ends it there, unless `anyway`. Baselines run in `workers`
-    processes beside this one (0: here) and are kept in the user's cache, or under `out`.
+    processes beside this one (0: here) and are kept in the user's cache, or under `out`. `timeout`
+    is how many seconds the contract of a setting, or one of its scenes, may take.
     """
     began = time.perf_counter()
     whole("workers", workers, 0)
@@ -64,27 +67,33 @@ def evaluate(
             f"{policy_settings.name} has to know its world, and the contract and the suites have "
             "worlds that cannot tell it what it asks for; compare it with `maskwalk bench`."
         )
-    contract = {
-        label: broken_checks(sampler) for label, sampler in policy_settings.settings.items()
-    }
+    contract: dict[str, dict[str, str]] = {}
+    for label, sampler in policy_settings.settings.items():
+        with time_limit(timeout, f"The contract of {setting_spec(policy_settings.name, label)}"):
+            contract[label] = broken_checks(sampler)
     comparisons: tuple[Comparison, ...] = ()
     baselines: dict[Scene, list[Outcome]] = {}
     if anyway or not any(contract.values()):
         store = Store(None if out is None else Path(out))
         with one_thread(), _Bar(progress) as bar:
-            comparisons, baselines = _suite(policy_settings, stages, store, workers, bar)
+            comparisons, baselines = _suite(policy_settings, stages, store, workers, bar, timeout)
     seconds = time.perf_counter() - began
     settings = tuple(policy_settings.settings)
     result = Evaluation(
         policy_settings.name, name, settings, contract, comparisons, baselines, seconds
     )
     if out is not None:
-        _write(Path(out), result)
+        write_evaluation(Path(out), result, policy_settings.settings.values())
     return result
 
 
 def _suite(
-    found: Candidate, stages: Sequence[Scene], store: Store, workers: int, bar: "_Bar"
+    found: Candidate,
+    stages: Sequence[Scene],
+    store: Store,
+    workers: int,
+    bar: "_Bar",
+    timeout: float | None,
 ) -> tuple[tuple[Comparison, ...], dict[Scene, list[Outcome]]]:
     cells = {scene: [scene.cell(spec) for spec in scene.baselines] for scene in stages}
     # Networks first: they are the long jobs, and the short ones fill up the end.
@@ -97,17 +106,20 @@ def _suite(
     bar.total = len(todo) + 2 * len(stages) * len(found.settings)
     mine: dict[tuple[Scene, str], Outcome] = {}
     more: dict[tuple[Scene, str], dict[str, Any]] = {}
-    with Workers(list(todo.values()), workers) as team:
+    with Workers(list(todo.values()), workers, timeout=timeout) as team:
         for scene in stages:
             for label, sampler in found.settings.items():
                 bar.step(f"{label} · {scene.title}", team.ready())
                 cell = replace(cells[scene][0], sampler=setting_spec(found.name, label))
-                mine[scene, label] = _own(cell, sampler, scene)
-                bar.step(f"{label} · {scene.title}", team.ready())
-                more[scene, label] = {"loss": _loss(scene, cell, sampler)}
-                if not _draws_as_told(scene, cell, sampler):
-                    more[scene, label] |= _measured(scene, cell, sampler, store)
+                with time_limit(timeout, f"{cell.sampler} in {scene.title}"):
+                    mine[scene, label] = _own(cell, sampler, scene)
+                    bar.step(f"{label} · {scene.title}", team.ready())
+                    more[scene, label] = {"loss": _loss(scene, cell, sampler)}
+                    if not _draws_as_told(scene, cell, sampler):
+                        more[scene, label] |= _measured(scene, cell, sampler, store)
         for _, row in team:
+            if isinstance(row, Failure):
+                raise MaskwalkError(f"A baseline failed: {row.reason}")
             done = Outcome.from_json(row)
             bar.step(f"baselines: {done.sampler}")
             store.add(done)
@@ -174,22 +186,6 @@ def _loss(scene: Scene, cell: Cell, sampler: Sampler) -> dict[str, Any] | None:
 @lru_cache(maxsize=1)
 def _denoiser(name: str, world: str) -> Denoiser:
     return build_denoiser(name, build_world(world))
-
-
-def _write(directory: Path, result: Evaluation) -> None:
-    """The result, and the records behind it for `maskwalk report`."""
-    directory.mkdir(parents=True, exist_ok=True)
-    (directory / "evaluation.json").write_text(json.dumps(result.as_dict(), indent=1) + "\n")
-    records: list[Record] = []
-    for scene, outcomes in result.baselines.items():
-        own = [c.outcome for c in result.comparisons if c.scene == scene]
-        for one in (*own, *outcomes):
-            record = one.record.copy()
-            record["experiment"], record["title"] = "evaluate", scene.structure
-            record["commit"], record["cell"] = None, len(records)
-            records.append(record)
-    lines = "".join(json.dumps(record) + "\n" for record in records)
-    (directory / "records.jsonl").write_text(lines)
 
 
 class _Bar:

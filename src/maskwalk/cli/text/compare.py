@@ -37,11 +37,11 @@ def compare(
     from dataclasses import asdict
 
     from maskwalk.bench.labels import samplers as labelled
-    from maskwalk.bench.records import latest, load_records
+    from maskwalk.bench.versions import load_newest
     from maskwalk.report import comparison
     from maskwalk.worlds.metrics import METRICS
 
-    records = [r for r in latest(load_records(run)) if r.get("texts") is not None]
+    records = [r for r in load_newest(run)[0] if r.get("texts") is not None]
     if not records:
         raise MaskwalkError(f"{run} holds no records of texts; `maskwalk compare` reads walks.")
     if samplers:

@@ -34,7 +34,7 @@ def judge(
     """
     from maskwalk.analysis.judge import load_judge
     from maskwalk.bench.judging import texts_of
-    from maskwalk.bench.records import load_records
+    from maskwalk.bench.versions import load_newest
     from maskwalk.report import write_report
 
     texts_of(run)
@@ -48,6 +48,7 @@ def judge(
         same = "" if judge is None else f" --judge {judge}"
         out.print(f"Next: maskwalk text judge {run}{same}", soft_wrap=True)
         return
-    for path in write_report(load_records(run), run, ("html", "csv", "md")):
+    records, aside = load_newest(run)
+    for path in write_report(records, run, ("html", "csv", "md"), aside=aside.total):
         if path.suffix == ".html":
             say_written(path)

@@ -5,6 +5,7 @@ Weights are read from safetensors only. What the checkpoint says of itself decid
 runs only if `trust_remote_code` says so.
 """
 
+import hashlib
 import os
 from pathlib import Path
 from typing import Any
@@ -165,3 +166,12 @@ def _network(
         )
     notes = [f"{len(extra)} weights of the file are not used, such as {extra[0]}"] if extra else []
     return model.to(device), tuple(notes)
+
+
+def weights_hash(directory: Path) -> str:
+    """What tells models in directories of one name apart: the content of their weights."""
+    digest = hashlib.sha256()
+    for file in sorted(directory.glob("*.safetensors")):
+        with file.open("rb") as data:
+            digest.update(hashlib.file_digest(data, "sha256").digest())
+    return digest.hexdigest()

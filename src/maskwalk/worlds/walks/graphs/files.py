@@ -17,7 +17,7 @@ from maskwalk.errors import MaskwalkError
 from maskwalk.worlds.walks.graphs.graph import GRAPHS, Graph, assemble
 
 
-@GRAPHS.register("file")
+@GRAPHS.register("file", files=("path",))
 def file(path: str, directed: bool = False) -> Graph:
     """A graph from an edge list or, if the name ends in .graphml, a GraphML file."""
     if not isinstance(path, str) or not Path(path).is_file():
