@@ -142,7 +142,7 @@ def test_what_is_no_row_gets_a_sentence(tmp_path: Path):
     with pytest.raises(MaskwalkError, match="there is no calls"):
         load_rows(tmp_path)
     (tmp_path / FILE).write_text("[]\n")
-    with pytest.raises(MaskwalkError, match="no row of `maskwalk diagnose`"):
+    with pytest.raises(MaskwalkError, match="not a row of `maskwalk diagnose`"):
         load_rows(tmp_path)
     (tmp_path / FILE).unlink()
     with pytest.raises(MaskwalkError, match="no records"):

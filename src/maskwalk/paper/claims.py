@@ -218,7 +218,7 @@ def verdicts(records: Iterable[Record], claims: tuple[Claim, ...] = CLAIMS) -> l
     """Every claim with its verdict and numbers in each mode that has the cells."""
     cells: dict[tuple[str, At], Record] = {}
     for record in records:
-        at = At(str(record["title"]), parse(record["task"]).name, record["sampler"])
+        at = At(str(record.get("title", "")), parse(record["task"]).name, record["sampler"])
         cells[mode_of(record), at] = record
     modes = list(dict.fromkeys(mode for mode, _ in cells))
     return [
@@ -239,7 +239,7 @@ def _judge(claim: Claim, mode: str, cells: dict[tuple[str, At], Record]) -> dict
         known = [
             (estimate["value"], _error(estimate, record, claim.metric))
             for record in records
-            if (estimate := record["metrics"].get(claim.metric))
+            if (estimate := record["metrics"].get(claim.metric) or {}).get("value") is not None
         ]
         if len(known) < 2:
             return None
