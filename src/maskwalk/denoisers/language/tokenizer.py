@@ -52,7 +52,7 @@ def forbidden_tokens(tokenizer: Any, size: int, end_of_text: int | None) -> set[
     return {int(i) for i in special if i is not None} | set(range(len(tokenizer), size))
 
 
-def check_vocabulary(tokenizer: Any, size: int, source: Path) -> None:
+def check_vocabulary(tokenizer: Any, size: int, source: str | Path) -> None:
     """Refuses a tokenizer with more tokens than the model has."""
     if len(tokenizer) > size:
         raise MaskwalkError(
