@@ -186,7 +186,7 @@ def checked_record(record: Any) -> None:
         _same_length(record["trace"], "trace", ("pictures", "picture_rounds"))
 
 
-def _estimate(name: str, numbers: Numbers) -> None:
+def _estimate(name: str, numbers: Any) -> None:
     ESTIMATE(numbers)
     if "by" not in numbers:
         for key in ("value", "se", "n"):
@@ -195,7 +195,7 @@ def _estimate(name: str, numbers: Numbers) -> None:
     low, high = _limits(name)
     value = numbers.get("value")
     if value is not None and not low <= value <= high:
-        number(low, high)(value)
+        raise Wrong(f"within {low:.3g} and {high:.3g}", value).inside("value")
     if value is not None and not numbers.get("n", 1):
         raise Wrong("at least 1 where there is a value", 0).inside("n")
     if type(numbers.get("nats")) is list:
