@@ -115,9 +115,7 @@ def _span(low: float, high: float, lowest: float, highest: float) -> str:
     names = [f"{x:,}" if isinstance(x, int) and abs(x) < 10**15 else f"{x:g}" for x in (low, high)]
     if low > lowest:
         return f" from {names[0]} to {names[1]}" if high < highest else f" of at least {names[0]}"
-    return (
-        f" of at most {names[1]}" if high < highest else " (finite, of a size one can compute with)"
-    )
+    return f" of at most {names[1]}" if high < highest else f" of at most {highest:g} in size"
 
 
 def maybe(shape: Shape) -> Shape:
