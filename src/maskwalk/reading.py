@@ -196,7 +196,7 @@ def table(
         for name, item in value.items():
             shape = fields.get(name, others)
             if shape is None:
-                raise Wrong(f"one of {', '.join(fields)}", name).inside("the name of a field")
+                raise Wrong(f"left out (known are {', '.join(fields)})", item).inside(name[:80])
             if shape is not anything:
                 try:
                     shape(item)
