@@ -113,8 +113,8 @@ PASSAGES: dict[str, tuple[Change, str]] = {
     "no-rows": (array(np.ones((0, 8), dtype=np.uint16)), "not uint16 of shape (0, 8)"),
     "cut": (cut, "held_out.npy"),
     "absurd": (shaped("(999999999999, 8)"), "held_out.npy"),
-    "foreign": (array(np.full((2, 8), 60_000, dtype=np.uint16)), "has tokens outside 0.."),
-    "negative": (array(np.full((2, 8), -1, dtype=np.int64)), "has tokens outside 0.."),
+    "foreign": (array(np.full((2, 8), 60_000, dtype=np.uint16)), "has tokens that are not in 0.."),
+    "negative": (array(np.full((2, 8), -1, dtype=np.int64)), "has tokens that are not in 0.."),
 }
 BOMB = packed(b"\0" * 30_000_000)
 ROWS: list[tuple[str, tuple[str, ...], str, str, Change]] = []  # name, argv, says, file, change
@@ -164,10 +164,10 @@ for model, name, file, change, says in (
     ),
     ("bert", "mask", "config.json", setting("mask_token_id", "x"), "mask_token_id must be a whole"),
     ("bert", "layers", "config.json", setting(LAYERS, 10**6), f"{LAYERS} must be a whole number"),
-    ("bert", "some-layers", "config.json", setting(LAYERS, 900), "lacks bert.encoder.layer"),
+    ("bert", "some-layers", "config.json", setting(LAYERS, 9), "lacks bert.encoder.layer"),
     ("bert", "width", "config.json", setting("hidden_size", 10**6), "do not belong together"),
     ("bert", "tokens", "config.json", setting("vocab_size", 10**8), "do not belong together"),
-    ("bert", "heads", "config.json", setting("num_attention_heads", "two"), "cannot be loaded"),
+    ("bert", "heads", "config.json", setting("num_attention_heads", "two"), "num_attention_heads"),
     ("bert", "no-heads", "config.json", setting("num_attention_heads", 0), "cannot be loaded"),
     ("bert", "weights-cut", "model.safetensors", cut, "cannot be loaded as a masked model"),
     ("bert", "weights-pickled", "model.safetensors", EVIL, "cannot be loaded as a masked model"),
