@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= 2
 
-.PHONY: quickstart test lint format clean
+.PHONY: quickstart test fuzz lint format clean
 
 quickstart: .venv/core
 	$(BIN)/maskwalk bench experiments/quickstart.toml --out runs/quickstart --workers $(WORKERS)
@@ -13,6 +13,10 @@ quickstart: .venv/core
 
 test: .venv/dev lint
 	$(BIN)/python -m pytest -n $(WORKERS)
+
+# Files changed at random, thousands of them; FUZZ_EXAMPLES says how many for each test.
+fuzz: .venv/dev
+	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest $(wildcard tests/abuse/test_fuzz_*.py)
 
 lint: .venv/dev
 	$(BIN)/ruff check .
