@@ -66,12 +66,12 @@ def anything(value: Any) -> None:
 
 def text(least: int = 0, most: int = LONG) -> Shape:
     """A text of so many characters."""
-    words = "a text" if not least else "a text that is not empty"
-    allowed = words if most >= LONG else f"{words} of at most {most:,} characters"
 
     def check(value: Any) -> None:
-        if type(value) is not str or not least <= len(value) <= most:
-            raise Wrong(allowed, value)
+        if type(value) is not str:
+            raise Wrong("a text", value)
+        if not least <= len(value) <= most:
+            raise Wrong(f"a text of {least:,} to {most:,} characters", value)
 
     return check
 
@@ -114,7 +114,7 @@ def whole(low: int = -WHOLE, high: int = WHOLE) -> Shape:
 def _span(low: float, high: float, lowest: float, highest: float) -> str:
     names = [f"{x:,}" if isinstance(x, int) and abs(x) < 10**15 else f"{x:g}" for x in (low, high)]
     if low > lowest:
-        return f" from {names[0]} to {names[1]}" if high < highest else f" of at least {names[0]}"
+        return f" from {names[0]} to {names[1]}" if high < highest else f" at least {names[0]}"
     return f" of at most {names[1]}" if high < highest else f" of at most {highest:g} in size"
 
 
