@@ -6,7 +6,7 @@ WORKERS ?= 2
 
 KILLS ?= 1000
 
-.PHONY: quickstart test mutants soak lint format clean
+.PHONY: quickstart test mutants soak fuzz lint format clean
 
 quickstart: .venv/core
 	$(BIN)/maskwalk bench experiments/quickstart.toml --out runs/quickstart --workers $(WORKERS)
@@ -23,6 +23,10 @@ mutants: .venv/dev
 # Kills every command at random moments, so many times in all; goes on where it was stopped.
 soak: .venv/dev
 	$(BIN)/python -m tests.faults.soak --kills $(KILLS) --out runs/soak
+
+# Files changed at random, thousands of them; FUZZ_EXAMPLES says how many for each test.
+fuzz: .venv/dev
+	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest $(wildcard tests/abuse/test_fuzz_*.py)
 
 lint: .venv/dev
 	$(BIN)/ruff check .

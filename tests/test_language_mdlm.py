@@ -184,7 +184,7 @@ def test_what_does_not_fit_is_a_sentence(tmp_path: Path) -> None:
         load_mdlm(tmp_path)
     (tmp_path / "config.json").write_text("{")
     (tmp_path / "model.safetensors").write_bytes(whole)
-    with pytest.raises(MaskwalkError, match="not JSON"):
+    with pytest.raises(MaskwalkError, match="must be JSON"):
         load_mdlm(tmp_path)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 SOURCE = Path(__file__).parent.parent / "src" / "maskwalk"
 LAYERS = [
     "errors",  # 0: sentences, specs, numbers, files
+    "reading",
     "resources",
     "specs",
     "sources",

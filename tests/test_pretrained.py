@@ -101,13 +101,14 @@ def test_the_manifest_is_parsed_once_until_it_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "manifest.json"
-    file.write_text(json.dumps({"format": resources.ZOO, "models": {"a": {}}}))
+    entry = {"file": "x.safetensors.xz", "sha256": "0" * 64, "config": {}}
+    file.write_text(json.dumps({"format": resources.ZOO, "models": {"a": entry}}))
     parsed = []
     read = resources.read_json
     monkeypatch.setattr(resources, "read_json", lambda *a: parsed.append(a) or read(*a))
     for _ in range(3):
         assert list(resources.zoo_manifest(tmp_path)) == ["a"]
     assert len(parsed) == 1
-    file.write_text(json.dumps({"format": resources.ZOO, "models": {"b": {}}}))
+    file.write_text(json.dumps({"format": resources.ZOO, "models": {"b": entry}}))
     os.utime(file, ns=(1, 1))
     assert list(resources.zoo_manifest(tmp_path)) == ["b"] and len(parsed) == 2

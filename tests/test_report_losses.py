@@ -139,10 +139,10 @@ def test_the_command_keeps_rows_goes_on_after_a_kill_and_the_report_finds_it(tmp
 def test_what_is_no_row_gets_a_sentence(tmp_path: Path):
     assert load_rows(tmp_path) == []
     (tmp_path / FILE).write_text('{"sampler": "bisection()"}\n')
-    with pytest.raises(MaskwalkError, match="lacks calls, rounds"):
+    with pytest.raises(MaskwalkError, match="there is no calls"):
         load_rows(tmp_path)
     (tmp_path / FILE).write_text("[]\n")
-    with pytest.raises(MaskwalkError, match="no row of `maskwalk diagnose`"):
+    with pytest.raises(MaskwalkError, match="not a row of `maskwalk diagnose`"):
         load_rows(tmp_path)
     (tmp_path / FILE).unlink()
     with pytest.raises(MaskwalkError, match="no records"):

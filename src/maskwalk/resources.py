@@ -4,8 +4,8 @@ An installed package holds its data (`zoo`, `experiments`) inside itself; a chec
 `src`.
 """
 
-import json
 import os
+import re
 import subprocess
 import tomllib
 from collections.abc import Iterator
@@ -18,10 +18,58 @@ from typing import Any
 import torch
 
 from maskwalk.errors import MaskwalkError
+from maskwalk.reading import (
+    Shape,
+    Wrong,
+    anything,
+    file_name,
+    json_value,
+    maybe,
+    number,
+    shown,
+    table,
+    text,
+    whole,
+)
 
 PACKAGE = Path(__file__).parent
 ZOO = "maskwalk-zoo/1"
 NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+TOML_BYTES = 2**20
+DOTTED = re.compile(rb"(?:\.[^.\n,=]{1,200}){33}")
+PACKED = table({"file": file_name, "sha256": text(64, 64)}, needs=("file", "sha256"))
+ABOUT = {  # what a model says of itself, as far as anybody reads it
+    **{name: text(least=1) for name in ("graph", "walk", "world", "commit", "device")},
+    **{name: whole(0) for name in ("graph_seed", "walk_seed", "parameters")},
+    **{name: maybe(number()) for name in ("bound", "floor", "bound_se", "floor_se")},
+    "length": whole(1),
+    "text": table({"length": whole(1), "kind": text()}),
+    **{
+        name: table({"value": number(), "se": maybe(number(0))}, needs=("value",))
+        for name in ("test_bpb", "test_ppl")
+    },
+}
+MODELS = table(
+    {
+        "models": table(
+            {},
+            others=table(
+                ABOUT
+                | {
+                    "file": file_name,
+                    "sha256": text(64, 64),
+                    "config": table({}),
+                    "tokenizer": PACKED,
+                    "held_out": PACKED,
+                },
+                needs=("file", "sha256", "config"),
+                what="a table with file, sha256 and config",
+            ),
+            what="a table of models by their names",
+        )
+    },
+    needs=("models",),
+)
 
 
 def shipped(name: str) -> Path:
@@ -101,31 +149,45 @@ def read_file(path: Path) -> bytes:
         raise MaskwalkError(f"Cannot read {path}: {problem.strerror}.") from None
 
 
-def read_json(path: Path, form: str, what: str, needs: tuple[str, ...] = ()) -> dict[str, Any]:
-    """A JSON object whose `format` is the one expected and that has these keys, or a sentence."""
-    data = read_file(path)
+def read_json(path: Path, form: str, what: str, shape: Shape = anything) -> dict[str, Any]:
+    """A JSON object whose `format` is the one expected and that has this shape, or a sentence."""
     try:
-        value = json.loads(data)
-    except ValueError:
-        raise MaskwalkError(f"{path} is not JSON; it may be cut short.") from None
+        value = json_value(read_file(path))
+    except Wrong as wrong:
+        raise MaskwalkError(f"{path} is not JSON: {wrong.told()}; it may be cut short.") from None
     if not isinstance(value, dict) or value.get("format") != form:
-        found = value.get("format") if isinstance(value, dict) else None
-        raise MaskwalkError(f"{path} is not {what}: its format is {found!r}, not {form!r}.")
-    for key in needs:
-        if key not in value:
-            raise MaskwalkError(f"{path} is not {what}: it has no {key!r}; it may be damaged.")
+        given = value.get("format") if isinstance(value, dict) else None
+        raise MaskwalkError(f"{path} is not {what}: its format is {shown(given)}, not {form!r}.")
+    checked(value, shape, path, what)
     return value
+
+
+def checked(value: Any, shape: Shape, path: object, what: str) -> None:
+    """A sentence where something that was read has another shape."""
+    try:
+        shape(value)
+    except Wrong as wrong:
+        raise MaskwalkError(
+            f"{path} is not {what}: {wrong.told()}; mend it, or write the file again."
+        ) from None
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:
     """What an experiment file says, or a sentence."""
+    data = read_file(Path(path))
+    if len(data) > TOML_BYTES:
+        raise MaskwalkError(
+            f"{path} has {len(data):,} bytes, and an experiment file at most {TOML_BYTES:,}; name "
+            "fewer things in it, or split it into several files."
+        )
+    if DOTTED.search(data):  # reading a key takes the square of its parts
+        raise MaskwalkError(f"{path} has a key of more than 32 parts; an experiment has none.")
     try:
-        with Path(path).open("rb") as file:
-            return tomllib.load(file)
-    except OSError as problem:
-        raise MaskwalkError(f"Cannot read {path}: {problem.strerror}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-        raise MaskwalkError(f"{path} is not a TOML file: {problem}.") from None
+        return tomllib.loads(data.decode())
+    except RecursionError:
+        raise MaskwalkError(f"{path} is nested too deeply for an experiment file.") from None
+    except ValueError as problem:  # not TOML, not UTF-8, or a number of a thousand digits
+        raise MaskwalkError(f"{path} is not a TOML file: {str(problem)[:200]}.") from None
 
 
 def zoo_directory() -> Path:
@@ -144,9 +206,7 @@ def zoo_manifest(directory: Path | None = None) -> dict[str, dict[str, Any]]:
 @lru_cache(maxsize=4)
 def _manifest(file: Path, changed: int) -> dict[str, dict[str, Any]]:
     """The manifest as it was when it last changed; an experiment asks for it at every cell."""
-    models: dict[str, dict[str, Any]] = read_json(file, ZOO, "a zoo manifest", ("models",))[
-        "models"
-    ]
+    models: dict[str, dict[str, Any]] = read_json(file, ZOO, "a zoo manifest", MODELS)["models"]
     return models
 
 

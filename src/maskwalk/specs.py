@@ -194,6 +194,8 @@ class Registry(Generic[T]):
                 raise MaskwalkError(
                     f"{key} of {self.kind} {spec.name!r} must be a number, not {value.name}."
                 )
+            if own:
+                _check_type(f"{key} of {self.kind} {spec.name!r}", value, known[key])
         for key, value in values.items():
             self._check_list(spec.name, key, value)
         for key, table in self._parts[spec.name].items():
@@ -260,6 +262,16 @@ class Registry(Generic[T]):
 
 
 TABLES: list[Registry[Any]] = []  # every table there is
+
+
+def _check_type(name: str, value: Any, parameter: inspect.Parameter) -> None:
+    """Refuses what only counts as true, and what is no text where a text is wanted."""
+    wanted = parameter.annotation
+    if (wanted is bool or type(parameter.default) is bool) and type(value) is not bool:
+        raise MaskwalkError(f"{name} must be True or False, not {_show(value)}.")
+    optional = wanted == str | None and value is None
+    if wanted in (str, str | None) and not optional and not isinstance(value, str):
+        raise MaskwalkError(f"{name} must be a text in quotes, not {_show(value)}.")
 
 
 @cache

@@ -23,7 +23,8 @@ from maskwalk.analysis.losses import (
 from maskwalk.analysis.replay import check_replayable, truth_of
 from maskwalk.bench.cell import Cell
 from maskwalk.bench.plan import Job
-from maskwalk.bench.records import read_rows
+from maskwalk.bench.record_shapes import checked_row
+from maskwalk.bench.records import REMEDY, read_rows
 from maskwalk.decoding.draw import DRAWS
 from maskwalk.decoding.policy import SAMPLERS
 from maskwalk.denoiser import Denoiser
@@ -34,7 +35,6 @@ from maskwalk.worlds.world import World, build_world
 
 FILE = "diagnosis.jsonl"
 PLACE = ("world", "task", "draw", "ties", "seed")
-NEEDED = ("sampler", "calls", "rounds")
 Row = dict[str, Any]
 
 
@@ -130,16 +130,8 @@ def load_rows(path: Path) -> list[Row]:
     path = path / FILE if path.is_dir() else path
     if not path.exists():
         return []
-    rows: list[Row] = []
-    for number, row in enumerate(read_rows(path), 1):
-        lacking = [key for key in NEEDED if not isinstance(row, dict) or key not in row]
-        if lacking:
-            raise MaskwalkError(
-                f"Line {number} of {path} is no row of `maskwalk diagnose`: it lacks "
-                f"{', '.join(lacking)}. Remove the line or run the command again."
-            )
-        rows.append(upgrade_row(row))
-    return rows
+    rows = read_rows(path, checked_row, "a row of `maskwalk diagnose`", REMEDY)
+    return [upgrade_row(row) for row in rows]
 
 
 def upgrade_row(row: Row) -> Row:

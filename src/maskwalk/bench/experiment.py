@@ -7,12 +7,14 @@ walks.
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from maskwalk import resources
 from maskwalk.bench.cell import Cell
+from maskwalk.bench.experiment_shapes import check_cells, check_experiment
 from maskwalk.bench.law_cells import law_cells, sizes
 from maskwalk.bench.plan import Job
 from maskwalk.bench.text_experiment import TextExperiment
@@ -64,6 +66,7 @@ class Experiment:
     def load(cls, path: str | Path) -> "Experiment":
         """Reads an experiment file; every spec and number is checked before anything runs."""
         text = read_toml(path)
+        check_experiment(text, "cells", path)
         entries = tuple(_entries(text, str(path)))
         if not entries:
             raise MaskwalkError(
@@ -137,9 +140,8 @@ def _entries(text: dict[str, Any], path: str) -> Iterator[Entry]:
     """The product of everything named, world by world; a world's own settings win."""
     top = ("name", "kind", "traces", "law", "graphs", "worlds")
     _known(text, (*top, *SHARED), f"setting in {path}:")
-    rows = [*_list(text, "graphs", path), *_list(text, "worlds", path)]
-    if not all(isinstance(row, dict) for row in rows):
-        raise MaskwalkError(f"In {path} each graph must be a table, [[graphs]] or [[worlds]].")
+    rows = [*text.get("graphs", ()), *text.get("worlds", ())]
+    check_cells(sum(_size(DEFAULTS | text | row) for row in rows), path)
     for row in rows:
         _known(row, PER_WORLD, f"setting of a world in {path}:")
         shared = {k: v for k, v in text.items() if k in SHARED}
@@ -155,15 +157,13 @@ def _entries(text: dict[str, Any], path: str) -> Iterator[Entry]:
                 raise MaskwalkError(f"A graph in {path} has no {need} (nor a zoo model).")
         if "samplers" not in every:
             raise MaskwalkError(f"A graph in {path} has no samplers.")
-        for name in ("tasks", "denoisers", "presets", "samplers", "metrics", "modes"):
-            _list(every, name, path)
         fixed = {k: every[k] for k in ("count", "per_prompt", "seed") if k in every} | place
         if "metrics" in every:
             fixed["metrics"] = tuple(every["metrics"])
-        samplers = [one for text in every["samplers"] for one in expand(text)]
+        samplers = [one for text in every["samplers"] for one in _expanded(text)]
         quickly = {
             SAMPLERS.canonical(one)
-            for text in _list(every, "quick_samplers", path)
+            for text in every.get("quick_samplers", ())
             for one in expand(text)
         }
         for task, (denoiser, drawn), sampler in product(every["tasks"], _modes(every), samplers):
@@ -178,7 +178,7 @@ def _entries(text: dict[str, Any], path: str) -> Iterator[Entry]:
             choice = {"sampler": sampler, "denoiser": denoiser, "preset": drawn}
             cell = Cell.checked(**{**fixed, **own, **choice})
             title = str(every.get("title", every.get("zoo", _name(cell.world))))
-            axis = _axis(every.get("axis"), cell.sampler, path)
+            axis = _axis(every.get("axis"), cell.sampler)
             quick = every.get("quick", True) and (not quickly or cell.sampler in quickly)
             yield Entry(cell, title, axis, every.get("column"), quick)
 
@@ -188,6 +188,18 @@ def _law_entries(entries: tuple[Entry, ...], given: Any, path: str) -> Iterator[
     cells = [entry.cell for entry in entries]
     for number, cell in law_cells(cells, *sizes(given, path)):
         yield Entry(cell, entries[number].title, quick=False)
+
+
+@lru_cache(maxsize=1024)
+def _expanded(text: str) -> tuple[str, ...]:
+    return tuple(expand(text))
+
+
+def _size(given: dict[str, Any]) -> int:
+    """How many cells a world has, before any is made."""
+    modes = len(given.get("modes", ())) or len(given["denoisers"]) * len(given["presets"])
+    samplers = sum(len(_expanded(text)) for text in given.get("samplers", ()))
+    return len(given["tasks"]) * modes * samplers
 
 
 def _name(world: str) -> str:
@@ -206,26 +218,14 @@ def _modes(given: dict[str, Any]) -> list[tuple[str, str]]:
     return [MODES[name] for name in given["modes"]]
 
 
-def _axis(given: Any, sampler: str, path: str) -> dict[str, Any] | None:
+def _axis(given: Any, sampler: str) -> dict[str, Any] | None:
     """{name, value, marks}: the value given, or the sampler's own parameter, if it has that one."""
     if given is None:
         return None
-    known = ("name", "value", "parameter", "marks")
-    if not isinstance(given, dict) or "name" not in given:
-        raise MaskwalkError(f"axis in {path} must be a table with a name, not {given!r}.")
-    _known(given, known, f"setting of an axis in {path}:")
     value = given.get("value", parse(sampler).kwargs.get(str(given.get("parameter"))))
     if value is None:
         return None
     return {k: given[k] for k in ("name", "marks") if k in given} | {"value": value}
-
-
-def _list(given: dict[str, Any], name: str, path: str) -> list[Any]:
-    """A setting that must be a list, if it is there."""
-    value = given.get(name, [])
-    if not isinstance(value, list):
-        raise MaskwalkError(f"{name} in {path} must be a list, not {value!r}.")
-    return value
 
 
 def _known(given: dict[str, Any], known: tuple[str, ...], what: str) -> None:

@@ -21,10 +21,10 @@ from maskwalk.analysis.judge import Judge
 from maskwalk.bench.records import Record, RecordFile, latest, load_records
 from maskwalk.bench.text_experiment import REFERENCES, SAMPLES
 from maskwalk.errors import MaskwalkError
-from maskwalk.resources import write_file
+from maskwalk.resources import read_file, write_file
 from maskwalk.worlds.metrics import METRICS, Sample, measure
 from maskwalk.worlds.text.metrics import Reading
-from maskwalk.worlds.text.passages import TOKENIZER, read_tokenizer_bytes
+from maskwalk.worlds.text.passages import TOKENIZER, read_tokenizer_bytes, read_tokens
 
 CHUNK = 64  # texts read between two savings
 ACCELERATOR_CHUNK = 1024  # the same on an accelerator
@@ -106,11 +106,12 @@ class Judging:
         return self.out / SAMPLES / f"{name}.npy"
 
     def _tokens(self, name: str) -> np.ndarray:
-        return np.asarray(np.load(self._file(name), allow_pickle=False))
+        return read_tokens(read_file(self._file(name)), self._file(name), 2)
 
     @cached_property
     def _tokenizer(self) -> Any:
-        return read_tokenizer_bytes((self.out / SAMPLES / TOKENIZER).read_bytes())
+        file = self.out / SAMPLES / TOKENIZER
+        return read_tokenizer_bytes(read_file(file), file)
 
     def _reading(self, name: str) -> Reading:
         """What the judge makes of texts; held-out text, the same for every draw, is read once."""
@@ -150,11 +151,20 @@ class Judging:
     def _kept(self, path: Path) -> dict[str, np.ndarray]:
         if not path.exists():
             return {}
-        with np.load(path, allow_pickle=False) as file:
-            weights = str(file["weights"]) if "weights" in file else self.judge.weights
-            if (str(file["judge"]), weights) != (self.judge.name, self.judge.weights):
-                return {}
-            return {name: file[name] for name in NAMES}
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                weights = str(file["weights"]) if "weights" in file else self.judge.weights
+                if (str(file["judge"]), weights) != (self.judge.name, self.judge.weights):
+                    return {}
+                arrays = {name: file[name] for name in NAMES}
+            if len({len(array) for array in arrays.values()}) > 1 or arrays["features"].ndim != 2:
+                raise ValueError("its arrays differ in length")
+        except Exception as problem:  # a damaged archive raises what zip, zlib and NumPy like
+            raise MaskwalkError(
+                f"{path} is not what a judge kept ({str(problem)[:80]}); delete it, and the texts "
+                "are read again."
+            ) from None
+        return arrays
 
 
 def digest(tokens: np.ndarray) -> str:

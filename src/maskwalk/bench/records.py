@@ -7,21 +7,26 @@ before it goes on; a disk that fills up costs the record being written and none 
 preset instead of a mode) are read too: `upgrade` says the same in schema 2.
 """
 
-import gzip
 import json
 import os
-import zlib
+from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, NotRequired, TypedDict, cast
 
 import pyarrow as pa
 
+from maskwalk.bench.record_shapes import checked_record
 from maskwalk.decoding.draw import DRAWS, mode_name
 from maskwalk.errors import MaskwalkError
+from maskwalk.reading import Shape, Wrong, json_value, unpacked
+from maskwalk.resources import read_file
 from maskwalk.specs import Spec
 
 SCHEMA = 2
+MOST = 2**30  # bytes of records, unpacked
+REMEDY = "Remove the line and run the command that wrote the file again: it goes on from the rest."
 HELD_OUT = "held_out"  # stands where a sampler would: text that policies should write like
 
 
@@ -79,8 +84,7 @@ def upgrade(record: dict[str, Any]) -> Record:
     old = dict(record)
     preset, draw = str(old.pop("preset")), old.pop("draw", None)
     if isinstance(draw, dict):
-        old["draw"] = DRAWS.canonical(str(Spec("draw", (), draw)))
-        old["mode"] = mode_name(old["draw"], old.get("ties", "uniform"))
+        old["draw"], old["mode"] = _drawn(tuple(draw.items()), old.get("ties", "uniform"))
     else:
         old["mode"] = preset
     if old.pop("kind", None) == "text":
@@ -92,6 +96,13 @@ def upgrade(record: dict[str, Any]) -> Record:
         names = ("graph", "law", "length", "seed")
         old["world"] = f"walk({', '.join(f'{n}={v}' for n, v in zip(names, parts))})"
     return cast(Record, old | {"schema": SCHEMA})
+
+
+@lru_cache(maxsize=256)
+def _drawn(draw: tuple[tuple[str, Any], ...], ties: str) -> tuple[str, str]:
+    """(draw, mode) of a draw as schema 1 has it."""
+    text = DRAWS.canonical(str(Spec("draw", (), dict(draw))))
+    return text, mode_name(text, ties)
 
 
 class RecordFile:
@@ -176,23 +187,23 @@ def whole_bytes(path: Path) -> int:
 
 def _lines(path: Path) -> list[bytes]:
     """The complete lines of a file of records."""
-    if path.suffix != ".gz":
-        return path.read_bytes()[: whole_bytes(path)].splitlines()
-    try:
-        return gzip.decompress(path.read_bytes()).splitlines()
-    except (OSError, EOFError, zlib.error):
-        raise MaskwalkError(f"{path} is not a complete gzip file.") from None
+    data = read_file(path)
+    if path.suffix == ".gz":
+        return unpacked(data, MOST, path).splitlines()
+    return data[: data.rfind(b"\n") + 1].splitlines()
 
 
-def read_rows(path: Path) -> list[Any]:
-    """The complete lines of a file as JSON values; None where a line is none."""
-    rows = []
-    for line in _lines(path):
+def read_rows(path: Path, check: Shape, what: str, remedy: str) -> Iterator[Any]:
+    """The complete lines of a file as JSON values of a shape, or a sentence about the first bad."""
+    for number, line in enumerate(_lines(path), 1):
         try:
-            rows.append(json.loads(line))
-        except ValueError:
-            rows.append(None)
-    return rows
+            value = json_value(line)
+            check(value)
+        except Wrong as wrong:
+            raise MaskwalkError(
+                f"Line {number} of {path} is not {what}: {wrong.told()}. {remedy}"
+            ) from None
+        yield value
 
 
 def load_records(path: Path) -> list[Record]:
@@ -203,29 +214,32 @@ def load_records(path: Path) -> list[Record]:
 def as_written(path: Path) -> list[Record]:
     """The same in the order of the file, in which the last of a cell is the newest.
 
-    A file that ends in .gz is one that was packed to be kept; it is read, never written.
+    A file that ends in .gz is one that was packed to be kept; it is read, never written. What a
+    record must hold is checked (record_shapes.py).
     """
     path = path / "records.jsonl" if path.is_dir() else path
     packed = path.with_name(path.name + ".gz")
     path = packed if packed.exists() and not path.exists() else path
     if not path.exists():
         raise MaskwalkError(f"There are no records at {path}. `maskwalk bench` writes them.")
-    records: list[Record] = []
-    for number, line in enumerate(_lines(path), 1):
+    rows = read_rows(path, _known, "a maskwalk record", REMEDY)
+    return [upgrade(row) for row in rows]
+
+
+def _known(record: Any) -> None:
+    """A record of a schema this version reads, whole, and one that can be said in schema 2."""
+    schema = record.get("schema", 1) if isinstance(record, dict) else SCHEMA
+    if type(schema) is int and schema > SCHEMA:
+        raise Wrong(
+            f"1 to {SCHEMA}, which this version of maskwalk reads (install the one that wrote it)",
+            schema,
+        ).inside("schema")
+    checked_record(record)
+    if schema == 1 and isinstance(record.get("draw"), dict):
         try:
-            record = json.loads(line)
-            record["key"], record["metrics"]
-            known = record.get("schema", 1) in (1, SCHEMA)
-            record = upgrade(record) if known else record
-        except (ValueError, KeyError, TypeError, AttributeError):
-            raise MaskwalkError(f"Line {number} of {path} is not a maskwalk record.") from None
-        if not known:
-            raise MaskwalkError(
-                f"Line {number} of {path} has schema {record['schema']!r}; this version of "
-                f"maskwalk reads schemas 1 and {SCHEMA}. Install the version that wrote it."
-            )
-        records.append(record)
-    return records
+            upgrade(record)
+        except MaskwalkError as problem:
+            raise Wrong(f"a draw ({problem})", record["draw"]).inside("draw") from None
 
 
 def latest(records: list[Record]) -> list[Record]:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from maskwalk import resources
+from maskwalk.bench.experiment_shapes import check_experiment
 from maskwalk.bench.plan import Job
 from maskwalk.bench.records import HELD_OUT, SCHEMA
 from maskwalk.decoding.draw import mode_name, read_draw
@@ -92,10 +93,9 @@ class TextExperiment:
         table [models] counts.
         """
         given = read_toml(path)
+        check_experiment(given, "text", path)
         for table, wanted in (("models", models is not None and not quick), ("quick", quick)):
             other = given.pop(table, {})
-            if not isinstance(other, dict):
-                raise MaskwalkError(f"{table} in {path} must be a table, [{table}], not {other!r}.")
             given |= other if wanted else {}
         for key in given:
             if key not in KNOWN:
@@ -105,13 +105,6 @@ class TextExperiment:
         for key in ("masked", "causal", "presets", "samplers"):
             if key not in given:
                 raise MaskwalkError(f"{path} has no {key}.")
-        for key in ("name", "title", "masked", "causal"):
-            if not isinstance(given.get(key, ""), str):
-                raise MaskwalkError(f"{key} in {path} must be a text, not {given[key]!r}.")
-        for key in ("presets", *LISTS):
-            every = given.get(key, [])
-            if not isinstance(every, list) or not all(isinstance(text, str) for text in every):
-                raise MaskwalkError(f"{key} in {path} must be a list of texts, not {every!r}.")
         for key in LISTS:
             every = [s for text in given.get(key, []) for s in _canonical(text, key == "judge")]
             given[key] = tuple(dict.fromkeys(every))

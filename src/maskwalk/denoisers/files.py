@@ -20,11 +20,14 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
-from maskwalk.denoisers.network.weights import DDiTConfig, layout
+from maskwalk.denoisers.network.weights import CONFIG, DDiTConfig, layout
 from maskwalk.denoisers.trained import NetworkDenoiser
 from maskwalk.errors import MaskwalkError, unknown
+from maskwalk.reading import table, unpacked
 from maskwalk.resources import (
+    ABOUT,
     ZOO,
+    checked,
     read_file,
     read_json,
     write_file,
@@ -33,6 +36,9 @@ from maskwalk.resources import (
 )
 
 MODEL = "maskwalk-model/1"
+DESCRIPTION = table({"config": CONFIG, "about": table(ABOUT)}, needs=("config", "about"))
+SMALL = 2**26  # numbers that any machine has room for
+SLACK = 2**20  # bytes of a weights file beyond its numbers: names, shapes, constants
 PREFIX = "backbone."  # of the public MDLM checkpoints
 
 
@@ -59,10 +65,15 @@ def decode_weights(data: bytes, config: DDiTConfig, source: str | Path) -> Float
     """The flat row in a safetensors file, also one of the public MDLM code."""
     try:
         tensors = load(data)
-    except SafetensorError as problem:
+    except (SafetensorError, ValueError, OverflowError, KeyError) as problem:
         raise MaskwalkError(
             f"{source} is not a complete safetensors file ({problem}); download or save it again."
         ) from None
+    if config.parameters > max(len(data), SMALL):  # before as much memory is asked for
+        raise MaskwalkError(
+            f"{source} has {len(data):,} bytes, too few for the {config.parameters:,} numbers of "
+            "the configuration beside it: one of the two is damaged, or of another model."
+        )
     names = {name.removeprefix(PREFIX): value for name, value in tensors.items()}
     names.pop("rotary_emb.inv_freq", None)  # a constant there, a function of the shape here
     try:
@@ -86,7 +97,7 @@ def load_pretrained(source: str | Path) -> Pretrained:
     if not directory.is_dir():
         return load_zoo(str(source).removeprefix("zoo:"))
     described = load_description(directory)
-    config = DDiTConfig.from_json(described["config"])
+    config = _config(described["config"], directory / "model.json")
     file = directory / "model.safetensors"
     return Pretrained(config, decode_weights(read_file(file), config, file), described["about"])
 
@@ -98,7 +109,16 @@ def load_description(directory: Path) -> dict[str, Any]:
             f"{directory} holds no finished model: there is no model.json in it. If training was "
             "interrupted, go on with `maskwalk train … --resume`."
         )
-    return read_json(directory / "model.json", MODEL, "a maskwalk model", ("config", "about"))
+    return read_json(directory / "model.json", MODEL, "a maskwalk model", DESCRIPTION)
+
+
+def _config(values: Any, source: object) -> DDiTConfig:
+    """The configuration in a file, or a sentence that names the file."""
+    checked({"config": values}, table({"config": CONFIG}), source, "a maskwalk model")
+    try:
+        return DDiTConfig.from_json(values)
+    except MaskwalkError as problem:
+        raise MaskwalkError(f"{source}: {problem}") from None
 
 
 def from_pretrained(source: str | Path, **options: Any) -> NetworkDenoiser:
@@ -123,8 +143,8 @@ def load_zoo(name: str, directory: Path | None = None) -> Pretrained:
             f"{file} is not the file its manifest describes (sha256 {digest[:12]}…, expected "
             f"{entry['sha256'][:12]}…); fetch it again."
         )
-    config = DDiTConfig.from_json(entry["config"])
-    weights = decode_weights(lzma.decompress(packed), config, file)
+    config = _config(entry["config"], f"{directory / 'manifest.json'} ({name})")
+    weights = decode_weights(unpacked(packed, 4 * config.parameters + SLACK, file), config, file)
     return Pretrained(config, weights, {k: v for k, v in entry.items() if k != "config"})
 
 

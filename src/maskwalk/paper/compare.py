@@ -67,16 +67,16 @@ def pairs(records: Iterable[Record]) -> list[Pair]:
     by_cell = {}
     for record in records:
         where = published_cell(record)
-        coherence = record["metrics"].get("coherence")
-        if where is None or not coherence:
+        coherence = record["metrics"].get("coherence") or {}
+        if where is None or coherence.get("value") is None:
             continue
         table, name, column = where
         mode, published = mode_of(record), printed(*where)
-        by_cell[mode, record["world"], record["title"], record["task"], name] = Pair(
+        by_cell[mode, record["world"], record.get("title", ""), record["task"], name] = Pair(
             mode,
             table,
             column,
-            str(record["title"]),
+            str(record.get("title", "")),
             record["task"],
             record["sampler"],
             coherence["value"],

@@ -86,8 +86,8 @@ def attach(records: list[Record]) -> list[Record]:
 
 
 def _with(record: Record) -> Record:
-    where, coherence = published_cell(record), record["metrics"].get("coherence")
-    if where is None or not coherence:
+    where, coherence = published_cell(record), record["metrics"].get("coherence") or {}
+    if where is None or coherence.get("value") is None:
         return record
     published = printed(*where)
     ours = error(coherence["value"], coherence["se"], coherence["n"])

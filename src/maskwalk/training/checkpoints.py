@@ -17,10 +17,15 @@ from torch import Tensor
 
 from maskwalk.denoisers.network.weights import DDiTConfig
 from maskwalk.errors import MaskwalkError
+from maskwalk.reading import table, text, whole
 from maskwalk.resources import read_json, write_file
 from maskwalk.training.settings import Job, Settings
 
 FORMAT = "maskwalk-training/1"
+STATE = table(
+    {"run": table({}), "step": whole(0), "sha256": text(64, 64), "progress": table({})},
+    needs=("run", "step", "sha256", "progress"),
+)
 
 
 def identity(config: DDiTConfig, jobs: list[Job], settings: Settings, world: int) -> dict[str, Any]:
@@ -88,7 +93,7 @@ def load_checkpoint(
     if not paths:
         return None
     last = paths[-1]
-    about = read_json(last / "state.json", FORMAT, "a training checkpoint of maskwalk")
+    about = read_json(last / "state.json", FORMAT, "a training checkpoint of maskwalk", STATE)
     for key, value in run.items():
         if about["run"].get(key) != value:
             raise MaskwalkError(

@@ -14,8 +14,8 @@ import torch
 from maskwalk.denoisers.files import encode, load_pretrained
 from maskwalk.denoisers.language.books import is_books
 from maskwalk.errors import MaskwalkError
-from maskwalk.resources import ZOO, write_file, zoo_manifest
-from maskwalk.worlds.text.passages import HELD_OUT, TOKENIZER
+from maskwalk.resources import ZOO, read_file, write_file, zoo_manifest
+from maskwalk.worlds.text.passages import HELD_OUT, TOKENIZER, read_tokens
 
 PASSAGES = 1024  # held-out passages that a zoo carries
 
@@ -60,7 +60,7 @@ def pack(model: Path, name: str, corpus: str, zoo: Path) -> Path:
 def _some(passages: Path) -> bytes:
     """The first of a model's held-out passages, which lie in random order."""
     file = io.BytesIO()
-    np.save(file, np.load(passages, allow_pickle=False)[:PASSAGES])
+    np.save(file, read_tokens(read_file(passages), passages, 2)[:PASSAGES])
     return file.getvalue()
 
 

@@ -20,6 +20,7 @@ from maskwalk.denoisers.language.base import LogMarginals
 from maskwalk.denoisers.language.causal import only_next
 from maskwalk.denoisers.language.mdlm import MDLM
 from maskwalk.denoisers.language.model import LanguageModel
+from maskwalk.denoisers.language.tokenizer import check_vocabulary
 from maskwalk.errors import MaskwalkError
 from maskwalk.resources import zoo_manifest
 from maskwalk.worlds.text.passages import END, TOKENIZER, read_beside
@@ -84,6 +85,7 @@ def load_books(
         raise MaskwalkError(f"On a CPU the network runs in float32, not {precision}.")
     network = load_pretrained(source)
     tokenizer, held_out = read_beside(source)
+    check_vocabulary(tokenizer, network.config.vocab_size, source)
     kind = NextToken if network.config.causal else MDLM
     denoiser = kind(
         network.config,

@@ -6,17 +6,33 @@ masked    answers for every position: masked language models, and decoders that 
 causal    answers for the next token only
 """
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from maskwalk.errors import MaskwalkError, one_of
-from maskwalk.resources import need
+from maskwalk.reading import Wrong, flag, json_value, listed, maybe, table, text, whole
+from maskwalk.resources import need, read_file
 
 KINDS = ("mdlm", "masked", "causal")
 SHIFTED = ("dream",)  # model types whose logits at i speak of i + 1
 MASKS = {"llada": 126336, "dream": 151666}  # as public decoding code has them
+LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "n_blocks", "encoder_layers")
+WIDTHS = ("hidden_size", "d_model", "n_embd", "dim", "hidden_dim")
+CONFIG = table(
+    {
+        "model_type": text(),
+        "architectures": maybe(listed("names", text(), 100)),
+        "mask_token_id": maybe(whole(0)),
+        "auto_map": maybe(table({})),
+        "is_causal": maybe(flag),
+        "time_conditioning": maybe(flag),
+        **dict.fromkeys(LAYERS, maybe(whole(1, 1_000))),
+        **dict.fromkeys(WIDTHS, maybe(whole(1, 1_000_000))),
+        **dict.fromkeys(("n_heads", "model_length", "vocab_size"), maybe(whole(1, 100_000_000))),
+    },
+    what="a table of settings",
+)
 WEIGHTS = ("*.bin", "*.pt", "*.pth", "*.ckpt")
 
 
@@ -62,14 +78,33 @@ def _masked(name: str, built: list[str]) -> bool:
 
 
 def read_config(directory: Path) -> dict[str, Any]:
-    """config.json as a dictionary; empty if there is none."""
+    """config.json as a dictionary; empty if there is none. Its sizes are those of its weights."""
     file = directory / "config.json"
     if not file.exists():
         return {}
     try:
-        return dict(json.loads(file.read_text()))
-    except ValueError:
-        raise MaskwalkError(f"{file} is not JSON; it may be cut short.") from None
+        config: dict[str, Any] = json_value(read_file(file))
+        CONFIG(config)
+    except Wrong as wrong:
+        raise MaskwalkError(
+            f"{file} describes no model: {wrong.told()}; it may be cut short or edited."
+        ) from None
+    _check_sizes(config, file)
+    return config
+
+
+def _check_sizes(config: dict[str, Any], file: Path) -> None:
+    """Refuses what cannot be the network of these weights, before it is built."""
+    weights = sum(part.stat().st_size for part in file.parent.glob("*.safetensors"))
+    layers, width, tokens = (
+        max((config.get(name) or 0 for name in names), default=0)
+        for names in (LAYERS, WIDTHS, ("vocab_size",))
+    )
+    if max(layers * width * width, tokens * width) > 8 * weights + 2**20:
+        raise MaskwalkError(
+            f"{file} describes {layers:,} layers of width {width:,} and {tokens:,} tokens, and the "
+            f"weights beside it have {weights:,} bytes: they do not belong together."
+        )
 
 
 def check_files(directory: Path) -> None:

@@ -9,7 +9,6 @@ mask is the last token unless the tokenizer has one of its own.
 Source: Sahoo et al., Simple and Effective Masked Diffusion Language Models, NeurIPS 2024.
 """
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from torch.nn import functional as F
 
 from maskwalk.denoisers.files import PREFIX
 from maskwalk.denoisers.language.base import LogMarginals, TextDenoiser, few_at_a_time
+from maskwalk.denoisers.language.checkpoint import read_config
 from maskwalk.denoisers.network.ddit import hidden_states, modulations, output_map
 from maskwalk.denoisers.network.weights import DDiTConfig, layout
 from maskwalk.errors import MaskwalkError, one_of
@@ -107,7 +107,7 @@ def read_tensors(directory: Path) -> dict[str, Tensor]:
     for file in sorted(directory.glob("*.safetensors")):
         try:
             tensors |= load_file(file)
-        except SafetensorError as problem:
+        except (SafetensorError, ValueError, OverflowError, OSError) as problem:
             raise MaskwalkError(
                 f"{file} is not a complete safetensors file ({problem}); download it again."
             ) from None
@@ -120,20 +120,12 @@ def load_mdlm(directory: str | Path, **options: Any) -> MDLM:
     named = read_tensors(directory)
     tensors = {name.removeprefix(PREFIX): value for name, value in named.items()}
     frequencies = tensors.pop(FREQUENCIES, None)
-    config = shape_of(tensors, frequencies, _described(directory), directory)
+    config = shape_of(tensors, frequencies, read_config(directory), directory)
     try:
         packed = layout(config).pack({name: value[None] for name, value in tensors.items()})
     except MaskwalkError as problem:
         raise MaskwalkError(f"{directory}: {problem}") from None
     return MDLM(config, packed[0], **options)
-
-
-def _described(directory: Path) -> dict[str, Any]:
-    file = directory / "config.json"
-    try:
-        return dict(json.loads(file.read_text())) if file.exists() else {}
-    except ValueError:
-        raise MaskwalkError(f"{file} is not JSON; it may be cut short.") from None
 
 
 def shape_of(

@@ -15,13 +15,29 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from maskwalk import reading
 from maskwalk.denoisers.network.attention import rotation
 from maskwalk.errors import MaskwalkError, whole
+from maskwalk.reading import flag, table
 from maskwalk.streams import Purpose, block_uniforms
 
 FREQUENCIES = 256  # width of the sinusoidal embedding of σ
 ALIGN = 64  # numbers: keeps every group on a 128-byte boundary, as fast matrix kernels want
 Weights = dict[str, Tensor]  # name -> (models, …)
+LARGEST = {  # of a network's sizes; beyond these a file is damaged, not a model
+    "vocab_size": 10_000_000,
+    "length": 1_000_000,
+    "hidden": 65_536,
+    "cond": 65_536,
+    "blocks": 1_000,
+    "heads": 1_024,
+}
+FLAGS = ("time_conditioning", "ends", "causal", "tied")
+CONFIG = table(
+    {name: reading.whole(1, most) for name, most in LARGEST.items()} | dict.fromkeys(FLAGS, flag),
+    others=None,
+    what="a table of the network's sizes",
+)
 
 
 @dataclass(frozen=True)
@@ -40,8 +56,11 @@ class DDiTConfig:
     tied: bool = False  # the output map is the embedding, as is usual for large vocabularies
 
     def __post_init__(self) -> None:
-        for name in ("vocab_size", "length", "hidden", "cond", "blocks", "heads"):
-            whole(name, getattr(self, name), 1)
+        for name, most in LARGEST.items():
+            whole(name, getattr(self, name), 1, most)
+        for name in FLAGS:
+            if not isinstance(getattr(self, name), bool):
+                raise MaskwalkError(f"{name} must be true or false, not {getattr(self, name)!r}.")
         if self.hidden % (2 * self.heads):
             raise MaskwalkError(
                 f"hidden must be a multiple of twice the heads (rotary positions turn pairs), "
@@ -77,12 +96,7 @@ class DDiTConfig:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "DDiTConfig":
-        """The configuration a model file describes."""
-        unexpected = set(values) - set(cls.__dataclass_fields__)
-        if unexpected:
-            raise MaskwalkError(
-                f"The network configuration has unknown entries: {', '.join(sorted(unexpected))}."
-            )
+        """The configuration a model file describes, whose shape was checked (CONFIG)."""
         return cls(**values)
 
 

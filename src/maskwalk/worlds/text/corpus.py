@@ -24,12 +24,18 @@ from jaxtyping import Int
 from torch import Tensor
 
 from maskwalk.errors import MaskwalkError, whole
-from maskwalk.resources import need, read_json, write_file
+from maskwalk.reading import table
+from maskwalk.reading import whole as whole_number
+from maskwalk.resources import need, read_file, read_json, write_file
 from maskwalk.streams import Purpose, block_uniforms
-from maskwalk.worlds.text.passages import END, TOKENIZER
+from maskwalk.worlds.text.passages import END, TOKENIZER, read_tokens
 
 FORMAT = "maskwalk-corpus/1"
 SPLITS = ("train", "valid", "test")
+SHAPE = table(
+    {"splits": table({}, needs=SPLITS, others=table({}, others=whole_number(0)))},
+    needs=("splits",),
+)
 BATCH = 4_096  # paragraphs the tokenizer is given at a time
 
 Told = Callable[[str, int, int], None]  # (what, done, of how many)
@@ -51,7 +57,7 @@ class Corpus:
                 f"{path} holds no prepared corpus (there is no corpus.json); make one with "
                 "`maskwalk text prepare FOLDER --out DIR`."
             )
-        description = read_json(path / "corpus.json", FORMAT, "a prepared corpus", ("splits",))
+        description = read_json(path / "corpus.json", FORMAT, "a prepared corpus", SHAPE)
         for name in (TOKENIZER, *(f"{split}.npy" for split in SPLITS)):
             if not (path / name).exists():
                 raise MaskwalkError(
@@ -64,7 +70,8 @@ class Corpus:
 
         int32: they are looked up, not computed with, and there are many.
         """
-        tokens = np.load(self.path / f"{split}.npy", allow_pickle=False)
+        file = self.path / f"{split}.npy"
+        tokens = read_tokens(read_file(file), file, 1)
         count = len(tokens) // length
         if count == 0:
             raise MaskwalkError(

@@ -6,7 +6,7 @@ of one corpus.
 
 import hashlib
 import io
-import lzma
+import math
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,13 @@ from jaxtyping import Int
 from torch import Tensor
 
 from maskwalk.errors import MaskwalkError
+from maskwalk.reading import unpacked
 from maskwalk.resources import need, quiet, read_file, zoo_directory, zoo_manifest
 
 PREFIX = "zoo:"
 END = "<|endoftext|>"  # between books
 TOKENIZER, HELD_OUT = "tokenizer.json", "held_out.npy"
+MOST = 2**28  # bytes of either, unpacked
 
 
 def read_beside(source: str | Path) -> tuple[Any, Tensor]:
@@ -28,25 +30,69 @@ def read_beside(source: str | Path) -> tuple[Any, Tensor]:
     name = str(source)
     if name.startswith(PREFIX):
         entry = zoo_manifest()[name.removeprefix(PREFIX)]
-        data = [_unpacked(entry[key]) for key in ("tokenizer", "held_out")]
+        files = [zoo_directory() / _packed(entry, key, name) for key in ("tokenizer", "held_out")]
+        hashes = [entry[key]["sha256"] for key in ("tokenizer", "held_out")]
+        data = [_unpacked(file, known) for file, known in zip(files, hashes)]
     else:
-        data = [read_file(Path(name) / file) for file in (TOKENIZER, HELD_OUT)]
-    passages = np.load(io.BytesIO(data[1]), allow_pickle=False)
-    return read_tokenizer_bytes(data[0]), torch.from_numpy(passages.astype(np.int64))
+        files = [Path(name) / file for file in (TOKENIZER, HELD_OUT)]
+        data = [read_file(file) for file in files]
+    tokenizer = read_tokenizer_bytes(data[0], files[0])
+    passages = read_tokens(data[1], files[1], 2, len(tokenizer))
+    return tokenizer, torch.from_numpy(passages.astype(np.int64))
 
 
-def _unpacked(entry: dict[str, str]) -> bytes:
+def _packed(entry: dict[str, Any], key: str, name: str) -> str:
+    if key not in entry:
+        raise MaskwalkError(f"{name} is no model of text: its entry in the zoo has no {key}.")
+    return str(entry[key]["file"])
+
+
+def _unpacked(file: Path, sha256: str) -> bytes:
     """A packed file of the zoo, after checking its hash."""
-    file = zoo_directory() / entry["file"]
     packed = read_file(file)
-    if hashlib.sha256(packed).hexdigest() != entry["sha256"]:
+    if hashlib.sha256(packed).hexdigest() != sha256:
         raise MaskwalkError(f"{file} is not the file its manifest describes; fetch it again.")
-    return lzma.decompress(packed)
+    return unpacked(packed, MOST, file)
 
 
-def read_tokenizer_bytes(data: bytes) -> Any:
+def read_tokens(data: bytes, source: object, axes: int, vocab: int = 2**31) -> np.ndarray:
+    """Token ids in a NumPy file with so many axes; nothing is unpickled, nothing taken on trust."""
+    file = io.BytesIO(data)
+    try:
+        version = np.lib.format.read_magic(file)
+        read = {(1, 0): np.lib.format.read_array_header_1_0}.get(
+            version, np.lib.format.read_array_header_2_0
+        )
+        shape, turned, kind = read(file)
+    except Exception as problem:  # NumPy has no list of what a damaged header may raise
+        raise MaskwalkError(
+            f"{source} is not a file of tokens ({str(problem)[:80]}); write it again."
+        ) from None
+    content = data[file.tell() :]
+    if kind.kind not in "iu" or len(shape) != axes or turned or 0 in shape:
+        raise MaskwalkError(
+            f"{source} must hold whole numbers with {axes} axes, not {kind} of shape {shape}."
+        )
+    if len(content) != math.prod(shape) * kind.itemsize:
+        raise MaskwalkError(
+            f"{source} is cut or damaged: {len(content):,} bytes are not {shape} tokens."
+        )
+    tokens = np.frombuffer(content, kind).reshape(shape)
+    if int(tokens.min()) < 0 or int(tokens.max()) >= vocab:
+        raise MaskwalkError(
+            f"{source} has tokens that are not in 0..{vocab - 1:,}, its vocabulary."
+        )
+    return tokens
+
+
+def read_tokenizer_bytes(data: bytes, source: object = TOKENIZER) -> Any:
     """A tokenizer file as `transformers` has it."""
-    inner = need("tokenizers").Tokenizer.from_str(data.decode())
+    tokenizers = need("tokenizers")
+    try:
+        inner = tokenizers.Tokenizer.from_str(data.decode())
+    except Exception as problem:  # the package raises a plain Exception
+        why = " ".join(str(problem).split())[:100]
+        raise MaskwalkError(f"{source} is not a tokenizer ({why}); write it again.") from None
     with quiet() as transformers:
         return transformers.PreTrainedTokenizerFast(
             tokenizer_object=inner, eos_token=END, clean_up_tokenization_spaces=False

@@ -16,6 +16,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from maskwalk.errors import MaskwalkError, whole
+from maskwalk.worlds.text.chat import wrapped
 
 NEW = 32  # masked tokens after a prompt where no length is given
 GAP = re.compile(r"\{(\d+)\}")
@@ -37,7 +38,7 @@ def canvas(
     whole("count", count, 1)
     if template is not None and (prompt or chat):
         raise MaskwalkError("Give a prompt or a template, not both.")
-    text = _chat(model.tokenizer, prompt) if chat else prompt
+    text = wrapped(model.tokenizer, prompt) if chat else prompt
     middle = _pieces(model, text if template is None else template, template is not None)
     around = len(model.begin) + len(model.end)
     if length is None:
@@ -67,10 +68,3 @@ def _pieces(model: Any, text: str, gaps: bool) -> list[int]:
             f"The template {text!r} has no gap; write one as a number of tokens in braces: {{3}}."
         )
     return tokens
-
-
-def _chat(tokenizer: Any, prompt: str) -> str:
-    if not getattr(tokenizer, "chat_template", None):
-        raise MaskwalkError("This tokenizer has no chat template; leave chat out.")
-    message = [{"role": "user", "content": prompt}]
-    return str(tokenizer.apply_chat_template(message, tokenize=False, add_generation_prompt=True))
