@@ -15,7 +15,7 @@ from maskwalk.report import terminal_table
 from maskwalk.report.arrange import arrange
 from maskwalk.report.estimates import estimate, read_estimate
 from maskwalk.report.formats import long_csv, to_csv, to_latex, to_markdown
-from maskwalk.report.layout import dodge, place_labels
+from maskwalk.report.layout import place_labels
 from maskwalk.report.swaps import sampler_swaps
 from maskwalk.report.tables import tables
 from maskwalk.stats import pareto_front, share_se
@@ -196,19 +196,6 @@ def test_the_front_is_what_nobody_beats(points: list[tuple[float, float]], sign:
         if not any((u <= x and sign * (v - y) >= 0) and (u, v) != (x, y) for u, v in points)
     }
     assert front == unbeaten
-
-
-@given(st.lists(places, min_size=1, max_size=16))
-def test_dodged_points_do_not_cover_each_other(points: list[tuple[float, float]]):
-    front = pareto_front(points, 1)
-    xs = dodge(points, front, 5.0)
-    assert all(xs[i] == points[i][0] for i in front[:1])
-    gaps = [
-        math.hypot(xs[i] - xs[j], points[i][1] - points[j][1])
-        for i in range(len(xs))
-        for j in range(i)
-    ]
-    assert min(gaps, default=9.0) >= 4.9
 
 
 def test_labels_keep_apart():

@@ -34,6 +34,7 @@ STYLE: Any = {
     "axes.axisbelow": True,
 }
 WIDE, HIGH = 2.9, 2.1  # inches a panel
+RING = 2.5  # points from one ring to the next
 ROOMY = 32  # from how wide a range of cost on only powers of two have room
 STOPS = [1, *(stop for i in range(1, 16) for stop in (2**i, 3 * 2 ** (i - 1)))]
 
@@ -84,27 +85,40 @@ def draw_marks(
     axis: Axes,
     families: Sequence[Family],
     points: Sequence[Mark],
-    xs: Sequence[float],
+    around: Sequence[int],
 ) -> None:
-    """Marks with bars over their 95 % intervals, settings joined.
+    """Marks with bars over their 95 % intervals, settings joined; rings around marks they share.
 
-    One artist a family: matplotlib is slow with many.
+    One artist a family and ring: matplotlib is slow with many.
     """
     for family in families:
-        mine = [(x, e) for x, (_, e, sampler) in zip(xs, points) if sampler.family == family.name]
-        if not mine:
-            continue
-        axis.errorbar(
-            [x for x, _ in mine], [e.value for _, e in mine],
-            [e.half or 0 for _, e in mine],
-            color=family.light, marker=SYMBOLS[family.marker], linestyle="", elinewidth=0.9,
-            markersize=8 if family.marker == "star" else 5, markeredgecolor="white",
-            markeredgewidth=0.4, zorder=3,
-        )  # fmt: skip
+        for ring in sorted({*around}, reverse=True):
+            mine = [
+                (cost, e)
+                for (cost, e, sampler), own in zip(points, around)
+                if sampler.family == family.name and own == ring
+            ]
+            if mine:
+                _draw_ring(axis, family, mine, ring)
         lines = dict.fromkeys(s.line for *_, s in points if s.family == family.name)
         for kind in lines:  # in their order: a set's order, and so the file, would change by run
             places = sorted((x, e.value) for x, e, sampler in points if sampler.line == kind)
             axis.plot(*zip(*places), color=family.light, linewidth=0.8, alpha=0.35, zorder=1)
+
+
+def _draw_ring(
+    axis: Axes, family: Family, mine: Sequence[tuple[float, Estimate]], ring: int
+) -> None:
+    """Marks of one family, or its outlines of one size; the smallest are drawn last."""
+    size = (8 if family.marker == "star" else 5) + RING * ring
+    axis.errorbar(
+        [cost for cost, _ in mine], [e.value for _, e in mine],
+        [e.half or 0 for _, e in mine],
+        color=family.light, marker=SYMBOLS[family.marker], linestyle="", elinewidth=0.9,
+        markersize=size, markerfacecolor="none" if ring else family.light,
+        markeredgecolor=family.light if ring else "white",
+        markeredgewidth=0.8 if ring else 0.4, zorder=3 - ring / 10,
+    )  # fmt: skip
 
 
 def draw_front(

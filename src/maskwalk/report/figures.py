@@ -6,7 +6,7 @@ are drawn in line_figures.py.
 """
 
 from collections.abc import Iterator, Sequence
-from math import ceil, exp, log
+from math import ceil, log
 from typing import Any
 
 import matplotlib as mpl
@@ -29,7 +29,7 @@ from maskwalk.report.drawing import (
     saved,
 )
 from maskwalk.report.estimates import Estimate, floor_of, number
-from maskwalk.report.layout import Box, dodge
+from maskwalk.report.layout import Box, rings
 from maskwalk.report.line_figures import losses_figure, series_figures
 from maskwalk.report.losses import Group
 from maskwalk.report.study import REFERENCE, Study
@@ -38,6 +38,7 @@ from maskwalk.report.words import file_stem
 from maskwalk.stats import clear_steps, pareto_front
 from maskwalk.worlds.metrics import Metric
 
+LEAST_COST = 1 / 16  # on a logarithmic axis: a mean may be below one call
 NAMES = 7  # of families in a line of the legend below three panels
 
 
@@ -103,7 +104,8 @@ def _draw(
     axis: Axes, study: Study, column: Column, points: list[Mark], reference: Estimate | None
 ) -> None:
     metric = column.metric
-    low, high = max(min(x for x, *_ in points), 1) * 0.6, max(x for x, *_ in points) * 1.5
+    low = max(min(x for x, *_ in points), LEAST_COST) * 0.6
+    high = max(max(x for x, *_ in points), low) * 1.5
     bottom, top = _ends(metric, points, reference)
     axis.set(ylim=(bottom, top), ylabel=metric.title)
     cost_axis(axis, low, high, study.unit)
@@ -111,11 +113,13 @@ def _draw(
     axis.set_title(title, loc="left", fontweight="bold", fontsize=8.5)
 
     across, up = 72 * WIDE / log(high / low), 72 * HIGH / (top - bottom)  # points of paper a unit
-    paper = [(across * log(max(x, 1) / low), up * (e.value - bottom)) for x, e, _ in points]
+    paper = [
+        (across * log(max(x, LEAST_COST) / low), up * (e.value - bottom)) for x, e, _ in points
+    ]
     sign, front = metric.better or 1, _front(metric, points)
-    shifted = dodge(paper, front, 5.0, 2 if crowded(study) or study.single else 12)
-    taken: list[Box] = [(x - 3, y - 3, x + 3, y + 3) for x, (_, y) in zip(shifted, paper)]
-    draw_marks(axis, study.families, points, [low * exp(x / across) for x in shifted])
+    taken: list[Box] = [(x - 3, y - 3, x + 3, y + 3) for x, y in paper]
+    around = rings(paper, front, 3.5, 1 if crowded(study) else 3)
+    draw_marks(axis, study.families, points, around)
     taken += _draw_floor(axis, metric, points, up, bottom)
     if reference:
         taken += _draw_reference(axis, metric, reference, up * (reference.value - bottom))

@@ -21,14 +21,16 @@ function clearSteps(front, metric) {
   return new Set(kept.filter((cell) => cell.e[metric.key].v !== worst));
 }
 
-// Moves points that would cover each other sideways; those on the front keep their place. In a crowd
-// only a little: a row of fifty equal points would spread over calls that nobody made.
-function dodge(points, gap) {
+// Points stand where their numbers are; those that share a place get rings of different sizes around
+// the first of them. `mates` of a point are the points at its place, itself among them.
+function ringUp(points, gap, most) {
+  const near = (p, q) => Math.hypot(p.x - q.x, p.y - q.y) < gap;
   const placed = [];
-  for (const point of [...points].sort((a, b) => b.front - a.front || a.x - b.x)) {
-    const free = (x) => placed.every((q) => Math.hypot(q.x - x, q.y - point.y) >= gap * 0.99);
-    const tries = Array.from({ length: data.crowd || data.single ? 5 : 25 }, (_, k) => point.x + (k % 2 ? 1 : -1) * Math.ceil(k / 2) * gap);
-    point.x = tries.find(free) ?? point.x;
+  for (const point of [...points].sort((a, b) => b.front - a.front)) {
+    const taken = new Set(placed.filter((q) => near(point, q)).map((q) => q.ring));
+    point.ring = 0;
+    while (point.ring < most && taken.has(point.ring)) point.ring += 1;
+    point.mates = points.filter((q) => near(point, q));
     placed.push(point);
   }
 }

@@ -149,7 +149,7 @@ function drawCurves(figure, plot) {
   for (const row of rows) {
     const d = `M${row.rounds.map((round, r) => `${x(r)},${y(lostIn(round))}`).join("L")}`;
     root.append(svg("path", { class: `series-line fam${familyOf(row)}`, d, "data-s": row.s }));
-    row.rounds.forEach((round, r) => points.push({ s: row.s, family: familyOf(row), px: x(r), py: y(lostIn(round)), title: `${labelOf(row)}, round ${r + 1}`, words: tellRound(row, r) }));
+    row.rounds.forEach((round, r) => points.push({ s: row.s, family: familyOf(row), px: x(r), py: y(lostIn(round)), title: `${labelOf(row)}, round ${r + 1}`, number: nats(lostIn(round)), words: tellRound(row, r) }));
   }
   const nodes = points.map((p) => {
     const node = svg("g", { class: `point fam${p.family}`, "data-s": p.s }), mark = marker(p.family, 3.2, p.px, p.py);

@@ -36,3 +36,10 @@ function tell(cell) {
   return lines.join("\n");
 }
 
+// What else is at a place: [name, number] of each, a line each.
+const MOST_TOLD = 9;
+function alsoHere(others) {
+  const lines = others.slice(0, MOST_TOLD).map(([name, number]) => `${name}: ${number}`);
+  const rest = others.length - lines.length;
+  return lines.length ? `\nAlso here:\n${lines.join("\n")}${rest > 0 ? `\nand ${rest} more` : ""}` : "";
+}
