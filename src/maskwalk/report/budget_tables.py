@@ -10,7 +10,7 @@ See budgets.py for what a rule is and how choices and many comparisons are paid 
 from collections.abc import Iterator, Sequence
 
 from maskwalk.report.budgets import BUDGETS, Leader, leaders
-from maskwalk.report.estimates import INTERVAL, number
+from maskwalk.report.estimates import INTERVAL, number, plus_minus
 from maskwalk.report.formats import as_markdown
 from maskwalk.report.points import Point, front, points_of
 from maskwalk.report.study import Study
@@ -38,7 +38,7 @@ def _mode(study: Study, mode: int, budgets: Sequence[float]) -> Iterator[str]:
     )
     rows = [["panel", study.cost.title, metric.title, "sampler"]]
     for panel in sorted({p.panel for p in points}):
-        for point in front([p for p in points if p.panel == panel], clear=True):
+        for point in front([p for p in points if p.panel == panel]):
             label = study.label(point.sampler)
             rows.append([_panel(study, panel), f"{point.cost:.1f}", _number(metric, point), label])
     yield as_markdown(rows)
@@ -77,7 +77,7 @@ def _panel(study: Study, panel: int) -> str:
 
 
 def _number(metric: Metric, point: Point) -> str:
-    return f"{number(metric, point.value)} ± {number(metric, point.half)}"
+    return number(metric, point.value) + plus_minus(point.half, metric.digits)
 
 
 def _setting(study: Study, point: Point) -> str:

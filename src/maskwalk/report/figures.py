@@ -28,7 +28,7 @@ from maskwalk.report.drawing import (
     head,
     saved,
 )
-from maskwalk.report.estimates import Estimate, floor_of, number
+from maskwalk.report.estimates import Estimate, floor_of, number, settled_value
 from maskwalk.report.layout import Box, rings
 from maskwalk.report.line_figures import losses_figure, series_figures
 from maskwalk.report.losses import Group
@@ -131,17 +131,18 @@ def _draw(
 
 
 def _front(metric: Metric, points: list[Mark]) -> list[int]:
-    """No front where nothing is better, nor through a bound, which may be beaten or not."""
+    """Steps that gain more than the noise; none where nothing is better, nor through a bound."""
     if not metric.better or any(e.bound for _, e, _ in points):
         return []
-    return pareto_front([(x, e.value) for x, e, _ in points], metric.better)
+    values = [settled_value(metric, e) for _, e, _ in points]
+    steps = pareto_front([(x, v) for (x, *_), v in zip(points, values)], metric.better)
+    return clear_steps(values, [e.se for _, e, _ in points], steps, metric.better)
 
 
 def _named(study: Study, metric: Metric, points: list[Mark], front: list[int]) -> list[int]:
-    """What gets a label: clear steps of the front that are not the worst there is, and AR."""
-    values, errors = [e.value for _, e, _ in points], [e.se for _, e, _ in points]
+    """What gets a label: steps of the front that are not the worst there is, and AR."""
     worst = metric.limits[0 if metric.better > 0 else 1]
-    clear = [i for i in clear_steps(values, errors, front, metric.better) if values[i] != worst]
+    clear = [i for i in front if points[i][1].value != worst]
     causal = {study.samplers[s] for s in study.causal}
     return clear + [i for i, (*_, s) in enumerate(points) if s in causal and i not in clear]
 

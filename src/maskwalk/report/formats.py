@@ -99,8 +99,8 @@ def _sheet(table: Table, study: Study) -> list[list[str]]:
 
 
 def to_markdown(table: Table, study: Study) -> str:
-    """A Markdown table: best bold, second best in italics."""
-    wrap = {"best": "**{}**", "second": "*{}*", "": "{}"}
+    """A Markdown table: bold is what is not clearly worse than the best."""
+    wrap = {"best": "**{}**", "": "{}"}
     head, *body = _sheet(table, study)
     for line, row in zip(body, table.rows):
         line[2:] = [wrap[c.mark].format(c.text) + c.beside for c in row.cells]
@@ -115,8 +115,8 @@ def as_markdown(lines: list[list[str]]) -> str:
 
 
 def to_latex(table: Table, study: Study) -> str:
-    """A LaTeX tabular for booktabs: best bold, second best underlined."""
-    wrap = {"best": r"\textbf{{{}}}", "second": r"\underline{{{}}}", "": "{}"}
+    """A LaTeX tabular for booktabs: bold is what is not clearly worse than the best."""
+    wrap = {"best": r"\textbf{{{}}}", "": "{}"}
     head, *body = [[tex(x) for x in line] for line in _sheet(table, study)]
     for line, row in zip(body, table.rows):
         line[2:] = [wrap[c.mark].format(tex(c.text)) + c.beside for c in row.cells]

@@ -8,7 +8,7 @@ No number is given without its interval, and nothing is said to lead that has no
 from collections.abc import Sequence
 
 from maskwalk.report.budgets import Leader, Stand
-from maskwalk.report.estimates import Estimate, number, with_interval
+from maskwalk.report.estimates import Estimate, number, plus_minus, with_interval
 from maskwalk.report.points import Point, noise, point_at, points_of
 from maskwalk.report.study import REFERENCE, Study
 from maskwalk.report.summary import Finding
@@ -70,7 +70,7 @@ def stand_number(study: Study, stand: Stand) -> str:
     """ "0.932 ± 0.021 at 5 calls"."""
     point, metric = stand.point, study.quality
     assert metric is not None
-    value = f"{number(metric, point.value)} ± {number(metric, point.half)}"
+    value = number(metric, point.value) + plus_minus(point.half, metric.digits)
     return f"{value} at {number(study.cost, point.cost)} {study.cost.title}"
 
 
@@ -103,7 +103,7 @@ def _against_ar(study: Study, mode: int) -> list[Finding]:
         best = max(points, key=lambda p: (p.score, -p.cost))
         gap, half = best.value - ar.value, noise(best, ar)
         text = f"the best sampler is {_point_words(study, mode, metric, best)}, "
-        text += f"{gap:+.{metric.digits}f} ± {number(metric, half)} from it."
+        text += f"{gap:+.{metric.digits}f}{plus_minus(half, metric.digits)} from it."
         lead = f"To {study.label(s)}’s {metric.title} ({with_interval(metric, ar)}):"
         out.append(Finding(lead, text))
     return out
@@ -112,7 +112,7 @@ def _against_ar(study: Study, mode: int) -> list[Finding]:
 def _point_words(study: Study, mode: int, metric: Metric, point: Point) -> str:
     estimate = study.estimate(mode, 0, point.sampler, metric)
     n = "" if estimate is None or estimate.n is None else f", n = {estimate.n:,}"
-    value = f"{number(metric, point.value)} ± {number(metric, point.half)}{n}"
+    value = number(metric, point.value) + plus_minus(point.half, metric.digits) + n
     at = f"{number(study.cost, point.cost)} {study.cost.title}"
     return f"{study.label(point.sampler)} at {at} ({value})"
 

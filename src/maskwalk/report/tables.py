@@ -1,11 +1,11 @@
 """Records to tables: samplers × panels for each metric, or samplers × metrics of a single panel.
 
-Each number stands with half of its 95 % interval. Best and second best of a column are marked where
-the metric has a direction and no number is only a bound, at the digits a reader sees, so equal
-numbers carry equal marks; references and AR models come first and are not marked. Where records
-carry a published value it stands beside ours, and the rows have the order of the records. A panel
-on which a parameter of the samplers is swept has other rows than the rest, and so a table of its
-own.
+Each number stands with half of its 95 % interval. Where a metric has a direction and no number is
+only a bound, all that are not clearly worse than the best of a column are marked: within the 95 %
+interval of the difference, and nothing is better than exact sequences are. References and AR models
+come first and are not marked. Where records carry a published value it stands beside ours, and the
+rows have the order of the records. A panel on which a parameter of the samplers is swept has other
+rows than the rest, and so a table of its own.
 """
 
 from collections import Counter
@@ -13,10 +13,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from maskwalk.report import estimates
-from maskwalk.report.estimates import INTERVAL, NONE, Estimate, Published, floor_of, with_interval
+from maskwalk.report.estimates import (
+    INTERVAL,
+    NONE,
+    Estimate,
+    Published,
+    floor_of,
+    settled_value,
+    with_interval,
+)
 from maskwalk.report.series import swept
 from maskwalk.report.study import Study
 from maskwalk.report.words import file_stem, span
+from maskwalk.stats import NORMAL, combined
 from maskwalk.worlds.metrics import Metric
 
 FLOOR = "exact sequences (floor)"
@@ -34,7 +43,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Cell:
-    """A number of the table; mark is "best", "second" or "". `n` is said where it is another."""
+    """A number of the table; mark is "best" or "". `n` is said where it is another."""
 
     metric: Metric
     estimate: Estimate | None = None
@@ -225,14 +234,22 @@ def _column(
 
 
 def _marks(metric: Metric, numbers: Sequence[Estimate | None], apart: Sequence[bool]) -> list[str]:
-    values = [
-        None if e is None or other else round(e.value, metric.digits)
-        for e, other in zip(numbers, apart)
-    ]
-    ranked = sorted({v for v in values if v is not None}, reverse=metric.better > 0)
-    compared = metric.better and len(ranked) > 1 and not any(e and e.bound for e in numbers)
-    names = dict(zip(ranked, ("best", "second"))) if compared else {}
-    return ["" if v is None else names.get(v, "") for v in values]
+    """ "best" for all that are not clearly worse than the best, unless that is everybody."""
+    compared = [e for e, other in zip(numbers, apart) if e and not other]
+    if not metric.better or len(compared) < 2 or any(e.bound for e in compared):
+        return [""] * len(numbers)
+    top = max(compared, key=lambda e: metric.better * settled_value(metric, e))
+    best = [e for e in compared if not _worse(metric, e, top)]
+    marked = {id(e) for e in best} if len(best) < len(compared) else set()
+    return ["best" if id(e) in marked else "" for e in numbers]
+
+
+def _worse(metric: Metric, one: Estimate, top: Estimate) -> bool:
+    """Whether it is worse beyond the noise, or in print where nothing says how large that is."""
+    gap = metric.better * (settled_value(metric, top) - settled_value(metric, one))
+    if one.se is None or top.se is None:
+        return round(one.value, metric.digits) != round(top.value, metric.digits)
+    return gap > NORMAL * combined(one.se, top.se)
 
 
 def _floor(metric: Metric, cells: Sequence[Cell]) -> Cell:

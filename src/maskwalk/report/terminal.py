@@ -22,7 +22,7 @@ from maskwalk.report.words import plural, span
 
 WIDTH, GAP = 80, 2
 LONGEST = 34  # of a sampler's name
-STYLE = {"best": "bold", "second": "underline", "": ""}
+STYLE = {"best": "bold", "": ""}
 
 
 def terminal_table(records: Sequence[Record]) -> RenderableType:
@@ -170,7 +170,7 @@ def _caption(table: Table, columns: list[int], errors: bool, key: str) -> str:
     elif table.n is not None:
         words.append(f"n = {table.n}")
     if any(cell.mark for cell in cells):
-        words.append("best bold, second underlined")
+        words.append("bold: not clearly worse than the best")
     if any("≤" in cell.number for cell in cells):
         words.append("≤ an upper bound")
     return "; ".join(words) + ("." if words else "") + (f"\n{key}" if key else "")

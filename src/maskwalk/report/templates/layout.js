@@ -1,24 +1,20 @@
-// Samplers no other beats in both cost and value; ties share one place.
-function paretoFront(cells, value, sign) {
+// The value to compare by: what is better than exact sequences get is no better than they.
+function settledValue(metric, e) {
+  return e.floor == null ? e.v : metric.better * Math.min(metric.better * e.v, metric.better * e.floor);
+}
+
+// The steps of the Pareto front that leave the interval of the step before (stats.clear_steps); equal
+// ones share a place. Halves of intervals add as errors do: in squares.
+function paretoFront(cells, metric) {
+  const of = (cell) => cell.e[metric.key], value = (cell) => settledValue(metric, of(cell)), sign = metric.better;
   const order = [...cells].sort((a, b) => costOf(a) - costOf(b) || sign * (value(b) - value(a)));
   const front = [];
   for (const cell of order) {
     const last = front.at(-1);
     if (last && costOf(last.cell) === costOf(cell) && value(last.cell) === value(cell)) last.ties += 1;
-    else if (!last || sign * (value(cell) - value(last.cell)) > 0) front.push({ cell, ties: 0 });
+    else if (!last || sign * (value(cell) - value(last.cell)) > Math.hypot(of(cell).half || 0, of(last.cell).half || 0)) front.push({ cell, ties: 0 });
   }
   return front;
-}
-
-// The steps of a front that leave the interval of the step kept before (stats.clear_steps), but not
-// the worst value there is. Halves of intervals add as errors do: in squares.
-function clearSteps(front, metric) {
-  const kept = [], worst = metric.limits[metric.better > 0 ? 0 : 1];
-  for (const { cell } of front) {
-    const now = cell.e[metric.key], last = kept.at(-1)?.e[metric.key];
-    if (!last || metric.better * (now.v - last.v) > Math.hypot(now.half || 0, last.half || 0)) kept.push(cell);
-  }
-  return new Set(kept.filter((cell) => cell.e[metric.key].v !== worst));
 }
 
 // Points stand where their numbers are; those that share a place get rings of different sizes around

@@ -26,7 +26,7 @@ function tellRow(row, group) {
   const bound = row.upper ? "at most " : "";
   const lines = [`${metricOf[data.cost].title} ${brief(row.cost)} on average, ${row.most} at most`];
   if (row.infinite) lines.push(`KL infinite: ${(100 * row.lost).toFixed(1)} % of the sequences cannot be drawn`);
-  else if (row.kl != null) lines.push(`KL ${bound}${row.kl.toFixed(3)}${row.half == null ? "" : ` ± ${row.half.toFixed(3)}`} nats per sequence`);
+  else if (row.kl != null) lines.push(`KL ${bound}${row.kl.toFixed(3)}${row.half ? ` ± ${Math.max(row.half, 0.001).toFixed(3)}` : ""} nats per sequence`);
   else lines.push(`negative log-likelihood ${bound}${row.nll.toFixed(2)} nats per sequence`);
   if (row.dependence != null) lines.push(`dependence ${nats(row.dependence)}, denoiser ${row.infinite && row.denoiser == null ? "infinite" : nats(row.denoiser)}`);
   if (row.quality != null) lines.push(`${group.quality} by replay ${row.quality.toFixed(3)}${row.reliable === false ? " (unreliable: few sequences carry it)" : ""}`);

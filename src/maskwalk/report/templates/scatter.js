@@ -32,7 +32,7 @@ function drawPlot(figure) {
   drawn.push(...drawReference(root, inside, metric, panel, frame, y));
   drawLines(inside, cells, (c) => `${x(costOf(c))},${y(value(c))}`);
   const bounded = cells.some((c) => c.e[key].bound);  // a bound may be beaten or not: nobody knows
-  const front = metric.better && !bounded ? paretoFront(cells, value, metric.better) : [];
+  const front = metric.better && !bounded ? paretoFront(cells, metric) : [];
   drawn.push(...drawFront(inside, front.map(({ cell }) => [x(costOf(cell)), y(value(cell))]), frame));
 
   const best = new Map(front.map(({ cell, ties }) => [cell, labelOf(cell) + (ties ? ` +${ties}` : "")]));
@@ -46,8 +46,8 @@ function drawPlot(figure) {
   inside.append(...order.map((p) => nodes.get(p)), ...counts(points));
   rove([...nodes.values()]);
 
-  const clear = clearSteps(front, metric), causal = (cell) => data.samplers[cell.s].causal;
-  const wanted = points.map((point) => ({ point, words: best.get(point.cell) || labelOf(point.cell), must: clear.has(point.cell) || causal(point.cell) }));
+  const worst = metric.limits[metric.better > 0 ? 0 : 1], causal = (cell) => data.samplers[cell.s].causal;
+  const wanted = points.map((point) => ({ point, words: best.get(point.cell) || labelOf(point.cell), must: (point.front && value(point.cell) !== worst) || causal(point.cell) }));
   const labelled = wanted.filter((label) => label.must || wide).sort((a, b) => b.must - a.must);
   for (const { box, far, point, words } of placeLabels(labelled, points, drawn, [frame[0] + 2, 0, frame[2] - 2, frame[3] - 2], metric.better || 1)) {
     if (far > 8) root.append(line("leader", point.x, point.y, clamp(point.x, box[0], box[2]), clamp(point.y, box[1], box[3])));

@@ -4,8 +4,8 @@ const metricOf = Object.fromEntries(data.metrics.map((m) => [m.key, m]));
 const numberOf = (metric, v) => (metric.plain ? brief(v) : fixed(v, metric.digits));
 const counted = (n) => `n = ${n.toLocaleString("en")}`;
 function estimated(metric, { v, half, bound }) {
-  const certain = metric.plain && half != null && !+fixed(half, metric.digits);  // a cost
-  const error = certain ? "" : ` ± ${half == null ? "–" : fixed(half, metric.digits)}`;
+  const certain = half != null && (metric.plain ? !+fixed(half, metric.digits) : half < 1e-12);
+  const error = certain ? "" : ` ± ${half == null ? "–" : fixed(Math.max(half, 10 ** -metric.digits), metric.digits)}`;
   return `${bound ? "≤ " : ""}${numberOf(metric, v)}${error}`;
 }
 
