@@ -154,13 +154,13 @@ def test_the_papers_value_stands_beside_ours_in_every_format():
     assert cell.paper is not None and cell.paper.far
     assert cell.paper.away == pytest.approx(-0.077 / (0.01**2 + 0.012**2 / 3) ** 0.5)
     sheet = list(csv.reader(io.StringIO(to_csv(table, study))))
-    assert sheet[0][2:6] == [
+    assert sheet[0][3:7] == [
         "spanning tree",
         "spanning tree (se)",
         "spanning tree (paper)",
         "spanning tree (paper sd)",
     ]
-    assert sheet[1][2:6] == ["0.7", "0.01", "0.777", "0.012"] and sheet[2][4:6] == ["", ""]
+    assert sheet[1][3:7] == ["0.7", "0.01", "0.777", "0.012"] and sheet[2][5:7] == ["", ""]
     assert "0.700 ± 0.020 (0.777) |" in to_markdown(table, study)
     assert r"0.700 $\pm$ 0.020 (0.777) &" in to_latex(table, study)
     rows = list(csv.DictReader(io.StringIO(long_csv(study))))

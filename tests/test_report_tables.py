@@ -98,7 +98,7 @@ def test_tables_as_text_hold_the_same_numbers():
     sheet = list(csv.reader(io.StringIO(to_csv(table, study))))
     assert [row[0] for row in sheet[1:]] == [row.label for row in table.rows]
     for line, row in zip(sheet[1:], table.rows):
-        assert [float(x) for x in line[2::2]] == [c.value for c in row.cells]
+        assert [float(x) for x in line[3::2]] == [c.value for c in row.cells]
     lines = to_markdown(table, study).splitlines()[2:]
     assert {line.count("|") for line in lines} == {len(table.columns) + 3}
     assert "**1.000 ± 0.005**" in lines[-1]

@@ -4,7 +4,7 @@ import io
 from collections.abc import Sequence
 from itertools import pairwise
 from math import ceil
-from typing import Any
+from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -12,10 +12,24 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
 from maskwalk.bench.labels import Family, Sampler
+from maskwalk.decoding.kinds import MARK
 from maskwalk.report.estimates import Estimate
 from maskwalk.report.layout import Box, place_labels
 
-Mark = tuple[float, Estimate, Sampler]  # cost, value, whose
+
+class Mark(NamedTuple):
+    """A point of a figure: its cost, its value, whose it is, and whether it is shaped."""
+
+    cost: float
+    estimate: Estimate
+    sampler: Sampler
+    shaped: bool = False
+
+    @property
+    def label(self) -> str:
+        """The sampler's name, with a † where the result is shaped."""
+        return self.sampler.label + MARK * self.shaped
+
 
 SYMBOLS = {
     "circle": "o", "square": "s", "diamond": "D", "up": "^", "down": "v", "star": "*", "cross": "X",
@@ -94,15 +108,16 @@ def draw_marks(
     for family in families:
         for ring in sorted({*around}, reverse=True):
             mine = [
-                (cost, e)
-                for (cost, e, sampler), own in zip(points, around)
-                if sampler.family == family.name and own == ring
+                (p.cost, p.estimate)
+                for p, level in zip(points, around)
+                if p.sampler.family == family.name and level == ring
             ]
             if mine:
                 _draw_ring(axis, family, mine, ring)
-        lines = dict.fromkeys(s.line for *_, s in points if s.family == family.name)
+        own = [p.sampler for p in points if p.sampler.family == family.name]
+        lines = dict.fromkeys(sampler.line for sampler in own)
         for kind in lines:  # in their order: a set's order, and so the file, would change by run
-            places = sorted((x, e.value) for x, e, sampler in points if sampler.line == kind)
+            places = sorted((p.cost, p.estimate.value) for p in points if p.sampler.line == kind)
             axis.plot(*zip(*places), color=family.light, linewidth=0.8, alpha=0.35, zorder=1)
 
 

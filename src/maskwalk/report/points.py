@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from maskwalk.decoding.kinds import SHAPED
 from maskwalk.report.estimates import Estimate, settled_value
 from maskwalk.report.study import Study
 from maskwalk.stats import (
@@ -40,6 +41,7 @@ class Point:
     cost_max: float
     sign: int = 1
     settled: float | None = None  # the value to compare by, where that is another
+    shaped: bool = False
 
     @property
     def score(self) -> float:
@@ -73,7 +75,33 @@ def point_at(study: Study, mode: int, panel: int, sampler: int, metric: Metric) 
         return None
     most = cost.more.get("max") or cost.value
     numbers = (estimate.value, estimate.se, cost.value, most)
-    return Point(sampler, panel, *numbers, metric.better or 1, settled_value(metric, estimate))
+    shaped = study.kinds[mode, panel, sampler] == SHAPED
+    settled = settled_value(metric, estimate)
+    return Point(sampler, panel, *numbers, metric.better or 1, settled, shaped)
+
+
+def lawful(points: Sequence[Point]) -> list[Point]:
+    """The points that may lead: exact and factorised ones; all where a panel has no others."""
+    panels = {p.panel for p in points if not p.shaped}
+    return [p for p in points if not p.shaped or p.panel not in panels]
+
+
+def ahead_by_shaping(points: Sequence[Point]) -> list[Point]:
+    """Shaped points that are better, beyond the noise, than all lawful ones of at most their cost.
+
+    The best of a panel, the cheaper of equals; none where all are shaped.
+    """
+    out = []
+    for panel in sorted({p.panel for p in points if p.shaped}):
+        mine = [p for p in points if p.panel == panel]
+        rest = [p for p in mine if not p.shaped]
+        ahead = [p for p in mine if p.shaped and rest and all(_leads(p, q) for q in rest)]
+        out += [max(ahead, key=lambda p: (p.score, -p.cost))] if ahead else []
+    return out
+
+
+def _leads(one: Point, other: Point) -> bool:
+    return other.cost > one.cost or one.score - other.score > noise(one, other)
 
 
 def noise(one: Point | Estimate, other: Point | Estimate) -> float:

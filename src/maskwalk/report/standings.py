@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from maskwalk.report.budgets import Leader, Stand
 from maskwalk.report.estimates import Estimate, number, plus_minus, with_interval
-from maskwalk.report.points import Point, noise, point_at, points_of
+from maskwalk.report.points import Point, lawful, noise, point_at, points_of
 from maskwalk.report.study import REFERENCE, Study
 from maskwalk.report.summary import Finding
 from maskwalk.report.words import capital, listed
@@ -92,7 +92,7 @@ def _unled(study: Study, mode: int) -> list[Finding]:
 
 def _against_ar(study: Study, mode: int) -> list[Finding]:
     """How far the best sampler is from AR in quality."""
-    metric, points = study.quality, points_of(study, mode)
+    metric, points = study.quality, lawful(points_of(study, mode))
     if metric is None or not points:
         return []
     out = []
@@ -122,7 +122,7 @@ def _nearest(study: Study, mode: int) -> list[Finding]:
     parts = []
     for metric in (m for m in study.drawn if not m.better):
         mark = study.estimate(mode, 0, None, metric)
-        points = [p for s in study.tried if (p := point_at(study, mode, 0, s, metric))]
+        points = lawful([p for s in study.tried if (p := point_at(study, mode, 0, s, metric))])
         if mark and mark.se is not None and points:
             value = mark.value
             best = min(points, key=lambda p: (abs(p.value - value), p.cost))

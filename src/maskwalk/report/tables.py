@@ -2,16 +2,17 @@
 
 Each number stands with half of its 95 % interval. Where a metric has a direction and no number is
 only a bound, all that are not clearly worse than the best of a column are marked: within the 95 %
-interval of the difference, and nothing is better than exact sequences are. References and AR models
-come first and are not marked. Where records carry a published value it stands beside ours, and the
-rows have the order of the records. A panel on which a parameter of the samplers is swept has other
-rows than the rest, and so a table of its own.
+interval of the difference, and nothing is better than exact sequences are. References, AR models
+and shaped results (†, where there are others) are not marked. Where records carry a published value
+it stands beside ours, and the rows have the order of the records. A panel on which a parameter of
+the samplers is swept has other rows than the rest, and so a table of its own.
 """
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from maskwalk.decoding.kinds import KINDS, MARK, SHAPED
 from maskwalk.report import estimates
 from maskwalk.report.estimates import (
     INTERVAL,
@@ -90,6 +91,17 @@ class Row:
     cost_span: str
     cost_value: float | None
     cells: list[Cell]
+    kinds: tuple[str, ...] = ()  # of its results: exact, factorised, shaped
+
+    @property
+    def shaped(self) -> bool:
+        """Whether some of its results are."""
+        return SHAPED in self.kinds
+
+    @property
+    def marked(self) -> str:
+        """Its label, with a † where its results are shaped."""
+        return self.label + MARK * self.shaped
 
 
 @dataclass(frozen=True)
@@ -188,7 +200,13 @@ def _table(
         if any(cell.estimate for cell in line):
             panels = dict.fromkeys(column.panel for column in columns)
             costs = [study.estimate(mode, p, sampler, study.cost) for p in panels]
-            rows.append(_row(study, sampler, [cost for cost in costs if cost], line))
+            row = _row(study, sampler, [cost for cost in costs if cost], line)
+            kinds = {
+                study.kinds[mode, p, sampler]
+                for p in panels
+                if sampler is not None and (mode, p, sampler) in study.kinds
+            }
+            rows.append(replace(row, kinds=tuple(k for k in KINDS if k in kinds)))
     if any(cell.paper for row in rows for cell in row.cells):
         first = _appearance(study)  # stable: settings keep their order
         rows.sort(key=lambda row: -1 if row.sampler is None else first[row.sampler])
@@ -222,7 +240,7 @@ def _column(
     """The column with the n of most of its numbers, and its cells."""
     counts = Counter(e.n for e in numbers if e and e.n is not None)
     usual = counts.most_common(1)[0][0] if counts else None
-    marks = _marks(column.metric, numbers, [s is None or s in study.causal for s in order])
+    marks = _marks(column.metric, numbers, _apart(study, mode, column.panel, order, numbers))
     cells = []
     for sampler, estimate, mark in zip(order, numbers, marks):
         paper = None
@@ -231,6 +249,20 @@ def _column(
         n = estimate.n if estimate and estimate.n != usual else None
         cells.append(Cell(column.metric, estimate, mark, n, paper))
     return Column(column.title, column.metric, column.panel, usual), cells
+
+
+def _apart(
+    study: Study,
+    mode: int,
+    panel: int,
+    order: Sequence[int | None],
+    numbers: Sequence[Estimate | None],
+) -> list[bool]:
+    """Who is not compared: references, AR, and shaped results where there are others."""
+    apart = [s is None or s in study.causal for s in order]
+    shaped = [s is not None and study.shaped(s, mode, panel) for s in order]
+    lawful = any(e and not a and not b for e, a, b in zip(numbers, apart, shaped))
+    return [a or (b and lawful) for a, b in zip(apart, shaped)]
 
 
 def _marks(metric: Metric, numbers: Sequence[Estimate | None], apart: Sequence[bool]) -> list[str]:

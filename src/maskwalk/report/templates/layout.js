@@ -3,11 +3,24 @@ function settledValue(metric, e) {
   return e.floor == null ? e.v : metric.better * Math.min(metric.better * e.v, metric.better * e.floor);
 }
 
+// Who may lead: exact and factorised results; shaped ones where there are no others.
+function lawful(cells) {
+  const rest = cells.filter((c) => !c.law);
+  return rest.length ? rest : [...cells];
+}
+// Shaped results that are better, beyond the noise, than every lawful one of at most their cost.
+function aheadByShaping(cells, metric) {
+  const of = (cell) => cell.e[metric.key], rest = cells.filter((c) => !c.law);
+  const gain = (a, b) => metric.better * (settledValue(metric, of(a)) - settledValue(metric, of(b)));
+  const leads = (a, b) => costOf(b) > costOf(a) || gain(a, b) > Math.hypot(of(a).half || 0, of(b).half || 0);
+  return rest.length && metric.better ? cells.filter((c) => c.law && rest.every((other) => leads(c, other))) : [];
+}
+
 // The steps of the Pareto front that leave the interval of the step before (stats.clear_steps); equal
 // ones share a place. Halves of intervals add as errors do: in squares.
 function paretoFront(cells, metric) {
   const of = (cell) => cell.e[metric.key], value = (cell) => settledValue(metric, of(cell)), sign = metric.better;
-  const order = [...cells].sort((a, b) => costOf(a) - costOf(b) || sign * (value(b) - value(a)));
+  const order = lawful(cells).sort((a, b) => costOf(a) - costOf(b) || sign * (value(b) - value(a)));
   const front = [];
   for (const cell of order) {
     const last = front.at(-1);

@@ -47,7 +47,8 @@ function drawPlot(figure) {
   rove([...nodes.values()]);
 
   const worst = metric.limits[metric.better > 0 ? 0 : 1], causal = (cell) => data.samplers[cell.s].causal;
-  const wanted = points.map((point) => ({ point, words: best.get(point.cell) || labelOf(point.cell), must: (point.front && value(point.cell) !== worst) || causal(point.cell) }));
+  const ahead = new Set(bounded ? [] : bestShaped(cells, metric));
+  const wanted = points.map((point) => ({ point, words: best.get(point.cell) || labelOf(point.cell), must: (point.front && value(point.cell) !== worst) || causal(point.cell) || ahead.has(point.cell) }));
   const labelled = wanted.filter((label) => label.must || wide).sort((a, b) => b.must - a.must);
   for (const { box, far, point, words } of placeLabels(labelled, points, drawn, [frame[0] + 2, 0, frame[2] - 2, frame[3] - 2], metric.better || 1)) {
     if (far > 8) root.append(line("leader", point.x, point.y, clamp(point.x, box[0], box[2]), clamp(point.y, box[1], box[3])));
@@ -55,6 +56,12 @@ function drawPlot(figure) {
   }
   listen(root, figure, points, { frame, back, width });
   plot.replaceChildren(root);
+}
+
+// Of the shaped results beyond a front the one that is best, the cheapest of equals.
+function bestShaped(cells, metric) {
+  const score = (c) => metric.better * c.e[metric.key].v;
+  return aheadByShaping(cells, metric).sort((a, b) => score(b) - score(a) || costOf(a) - costOf(b)).slice(0, 1);
 }
 
 // The settings of a family, joined.

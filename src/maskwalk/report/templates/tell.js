@@ -32,6 +32,7 @@ function tell(cell) {
     const { v, sd, away: z } = cell.paper;
     lines.push(`paper ${fixed(v)}${sd == null ? "" : `, sd ${fixed(sd)}`}${z == null ? "" : `; ours is ${away(z)}`}`);
   }
+  if (cell.law) lines.push(`${MARK} shaped: ${cell.law}`);
   lines.push(`${usual == null ? "" : `${counted(usual)}; `}${INTERVAL}`);
   return lines.join("\n");
 }
