@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from maskwalk.bench.labels import KNOWN
 from maskwalk.report import write_report
 from maskwalk.report.arrange import arrange
 from maskwalk.report.estimates import estimate
@@ -204,3 +205,52 @@ def test_points_of_the_static_figures_stand_at_their_calls(tmp_path: Path):
         assert len([m for m in marks if len(m[0]) >= 1]) >= len(wanted)
         for _, x, y in marks:
             assert any(abs(x - a) < 1 and abs(y - b) < 1 for _, a, b in wanted), (panel, x, y)
+
+
+COLOURS = """() => {
+  const fill = (node) => getComputedStyle(node.querySelector("path")).fill;
+  const shape = (node) => node.querySelector("path").getAttribute("d").split(/[ac]/i).length > 2
+    ? "round" : String(node.querySelector("path").getAttribute("d").split("L").length);
+  const marks = {};
+  for (const p of document.querySelectorAll(".panel .point:not(.ring)")) {
+    (marks[p.dataset.s] ??= new Set()).add(fill(p) + shape(p));
+  }
+  const chips = Object.fromEntries([...document.querySelectorAll("[data-family]")].map(
+    (b) => [b.dataset.family, fill(b.querySelector("svg")) + shape(b.querySelector("svg"))]));
+  return [Object.fromEntries(Object.entries(marks).map(([s, all]) => [s, [...all]])), chips];
+}"""
+
+
+def rgb(colour: str) -> str:
+    return "rgb({}, {}, {})".format(*(int(colour[i : i + 2], 16) for i in (1, 3, 5)))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_legend_has_the_colours_of_the_marks(visit: Any, tmp_path: Path, scheme: str):
+    records = small(modes=1)
+    (path,) = write_report(records, tmp_path)
+    tab = visit(path, color_scheme=scheme)
+    study = arrange(records)
+    marks, chips = tab.evaluate(COLOURS)
+    place = {family.name: i for i, family in enumerate(study.families)}
+    assert len(chips) == len(study.families) >= 2 and len(set(chips.values())) == len(chips)
+    for s, looks in marks.items():
+        family = place[study.samplers[int(s)].family]
+        assert looks == [chips[str(family)]], study.samplers[int(s)].label
+    for i, family in enumerate(study.families):
+        known = KNOWN[family.name][0 if scheme == "light" else 1]
+        assert chips[str(i)].startswith(rgb(known)), family.name
+
+
+def test_the_static_legend_has_the_colours_of_the_marks(tmp_path: Path):
+    """The name beside a legend's mark is that of the family drawn in its colour."""
+    records = small(modes=1, tasks=1)
+    study = arrange(records)
+    (path,) = [
+        p for p in write_report(records, tmp_path, ("svg",)) if p.stem.startswith("coherence")
+    ]
+    (legend,) = [g for g in ElementTree.parse(path).iter(f"{SVG}g") if g.get("id") == "legend_1"]
+    uses = list(legend.iter(f"{SVG}use"))
+    names = [t.text for t in legend.iter(f"{SVG}text")]
+    shown = dict(zip(names, (re.findall(r"#[0-9a-f]{6}", u.get("style") or "")[0] for u in uses)))
+    assert shown == {f.label: f.light for f in study.families} and len(shown) >= 2
