@@ -17,8 +17,11 @@ import numpy as np
 import torch
 
 from maskwalk import WORLDS, World, diagnose, information_curve, optimal_sizes
+from maskwalk.bench.kinds import kind_of
 from maskwalk.bench.labels import samplers as labels
 from maskwalk.bench.records import Record, latest, load_records
+from maskwalk.decoding.kinds import SHAPED
+from maskwalk.report.estimates import plus_minus
 from maskwalk.resources import zoo_manifest
 from maskwalk.samplers import SAMPLERS
 from maskwalk.specs import parse
@@ -37,9 +40,9 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 def number(value: float, se: float | None, digits: int = 3) -> str:
     """.512 ± .043: half of a 95 % interval."""
-    half = "" if se is None or se != se else f" ± {NORMAL * se:.{digits}f}"
+    half = "" if se is None or se != se else plus_minus(NORMAL * se, digits)
     text = re.sub(r"\b0\.", ".", f"{value:.{digits}f}{half}")
-    return text.replace("-.000 ", ".000 ")
+    return re.sub(r"^-(\.0+)(?!\d)", r"\1", text)
 
 
 class Atlas:
@@ -90,7 +93,8 @@ def _leader(atlas: Atlas, records: list[Record], budget: int) -> str:
     metric, sign = (
         ("coherence", 1) if any(value(r, "coherence") for r in records) else ("replay_kl", -1)
     )
-    cheap = [r for r in records if r["metrics"]["calls"]["value"] <= budget + 1e-9]
+    lawful = [r for r in records if kind_of(r) != SHAPED]  # others may win by another law
+    cheap = [r for r in lawful if r["metrics"]["calls"]["value"] <= budget + 1e-9]
     known = [(r, found) for r in cheap if (found := value(r, metric))]
     if metric == "replay_kl":  # a bound is beaten by no number, and beats none
         known = [(r, f) for r, f in known if not r["metrics"][metric].get("bound")]

@@ -44,7 +44,7 @@ def test_list_names_every_sampler(cli) -> None:
 def test_sample_prints_one_json_object(cli, task: str) -> None:
     code, out, _ = cli("sample", *SMALL, "--task", task, "--json")
     found = json.loads(out)
-    assert code == 0 and found["coherence"] == 1.0 and found["coherence_se"] == 0.0
+    assert code == 0 and found["coherence"] == 1.0 and found["coherence_se"] > 0
     assert found["calls_max"] == (4 if task == "unconditional" else 3)
     assert (found["tv1"] is None) == (found.get("tv1_floor") is None) == (task == "endpoints")
     assert found["sampler"] == "bisection(order=1)" and found["version"] == __version__

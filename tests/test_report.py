@@ -84,6 +84,29 @@ def test_the_legend_has_the_colours_and_markers_of_the_points():
     assert list(looks) == ["random", "entropy", "bisection"]
 
 
+@given(st.lists(st.from_regex(r"[a-z]{1,8}", fullmatch=True), min_size=2, max_size=12, unique=True))
+def test_a_familys_look_does_not_depend_on_the_order_of_names(names: list[str]):
+    looks = {f.name: f for f in families(names)}
+    assert {f.name: f for f in families(names[::-1])} == looks
+    assert {f.name: f for f in families([*names, *names, "entropy"])} | looks == {
+        f.name: f for f in families([*names, "entropy"])
+    }
+
+
+def test_the_papers_families_keep_their_published_colours():
+    """Pinned: pages of different days are laid beside each other."""
+    assert {name: look[:2] for name, look in KNOWN.items()} == {
+        "left_to_right": ("#1f2328", "#e8eaed"),
+        "random": ("#6b7280", "#a9b1bd"),
+        "entropy": ("#0072b2", "#56b4e9"),
+        "confidence": ("#00855f", "#2cc79a"),
+        "margin": ("#9a6a00", "#f0c14b"),
+        "bisection": ("#d55e00", "#ff8f4a"),
+        "guided_bisection": ("#b03a86", "#f29bce"),
+    }
+    assert KNOWN["bisection"][2] == "diamond" and KNOWN["entropy"][2] == "square"
+
+
 def test_colours_stand_out_on_both_pages():
     def luminance(colour: str) -> float:
         parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]

@@ -67,8 +67,7 @@ def test_fronts_leave_out_what_is_noise():
     points = [
         Point(i, 0, v, 0.01, c, c) for i, (c, v) in enumerate([(1, 0.1), (2, 0.12), (3, 0.2)])
     ]
-    assert [p.sampler for p in front(points)] == [0, 1, 2]
-    assert [p.sampler for p in front(points, clear=True)] == [0, 2]
+    assert [p.sampler for p in front(points)] == [0, 2]
 
 
 def test_leaders_tell_winners_from_ties():

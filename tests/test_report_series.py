@@ -12,19 +12,23 @@ from typing import Any
 import pytest
 
 from maskwalk.bench.labels import families, line, numbers, read, samplers
+from maskwalk.bench.records import load_records
 from maskwalk.report import write_report
 from maskwalk.report.arrange import arrange
 from maskwalk.report.estimates import published
 from maskwalk.report.formats import long_csv, to_csv, to_latex, to_markdown
+from maskwalk.report.line_figures import series_figures
 from maskwalk.report.modes import against_paper, compared, mode_meanings
 from maskwalk.report.page import page
 from maskwalk.report.page_data import MOST_TRACED, page_data, traced_panels
-from maskwalk.report.series import series, swept
+from maskwalk.report.series import BY, series, swept
 from maskwalk.report.swaps import sampler_swaps
 from maskwalk.report.tables import tables
 from maskwalk.worlds.metrics import METRICS
 from tests import fake_records
 from tests.fake_records import SOME, distant, reproduction, small, with_coherence
+
+RESULTS = Path(__file__).parent.parent / "results"
 
 # ------------------------------------------------------------------------------- names
 
@@ -154,13 +158,13 @@ def test_the_papers_value_stands_beside_ours_in_every_format():
     assert cell.paper is not None and cell.paper.far
     assert cell.paper.away == pytest.approx(-0.077 / (0.01**2 + 0.012**2 / 3) ** 0.5)
     sheet = list(csv.reader(io.StringIO(to_csv(table, study))))
-    assert sheet[0][2:6] == [
+    assert sheet[0][3:7] == [
         "spanning tree",
         "spanning tree (se)",
         "spanning tree (paper)",
         "spanning tree (paper sd)",
     ]
-    assert sheet[1][2:6] == ["0.7", "0.01", "0.777", "0.012"] and sheet[2][4:6] == ["", ""]
+    assert sheet[1][3:7] == ["0.7", "0.01", "0.777", "0.012"] and sheet[2][5:7] == ["", ""]
     assert "0.700 ± 0.020 (0.777) |" in to_markdown(table, study)
     assert r"0.700 $\pm$ 0.020 (0.777) &" in to_latex(table, study)
     rows = list(csv.DictReader(io.StringIO(long_csv(study))))
@@ -298,3 +302,23 @@ def test_the_page_carries_the_lines(tmp_path: Path):
     point = data["series"][0]["lines"][0]["points"][0]
     assert set(point) == {"x", "v", "half", "n", "s"}
     assert data["cells"][0]["paper"]["sd"] == 0.012
+
+
+def test_many_curves_are_panels_by_family_with_every_line_named():
+    study = arrange(load_records(RESULTS / "paper"))
+    figure = next(
+        made for stem, made in series_figures(study) if stem.startswith("coherence-separation-h-")
+    )
+    used = {line.family for one in series(study) if BY in one.metric.key for line in one.lines}
+    titles = [axis.get_title(loc="left") for axis in figure.axes]
+    assert titles == [f.label for f in study.families if f.name in used] and len(titles) >= 5
+    named = []
+    for axis in figure.axes:
+        legend = axis.get_legend()
+        own = (
+            [text.get_text() for text in legend.get_texts()] if legend else [axis.get_title("left")]
+        )
+        assert len(own) <= 8
+        named += own
+    lines = [x for one in series(study) if BY in one.metric.key for x in one.lines if x.mode == 0]
+    assert len(named) == len({x.label for x in lines}) > 20

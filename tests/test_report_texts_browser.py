@@ -40,7 +40,7 @@ def test_the_mode_switch_changes_figures_sentences_table_and_texts(open_page: An
     sentences = tab.locator("#summary li:visible").all_inner_texts()
     shown = tab.locator("#text-left .text").inner_text()
     assert shown == next(r for r in records if r["sampler"] == "left_to_right()")["texts"][0]
-    tab.get_by_text("top-p 0.9", exact=True).first.click()
+    tab.get_by_text("top-p 0.9 †", exact=True).first.click()
     after = positions(tab)
     assert set(after) == set(before) and after != before
     assert tab.locator("#summary li:visible").all_inner_texts() != sentences
@@ -165,8 +165,8 @@ def test_choosing_a_setting_or_a_number_changes_the_text(open_page: Any):
     tab.locator("#texts fieldset").get_by_text("3", exact=True).click()
     assert left.inner_text() == texts["held_out"][2]
     assert right.inner_text() == texts["random(block=8)"][2]
-    tab.get_by_text("top-p 0.9", exact=True).first.click()  # a choice once made stays
-    assert tab.locator("#text-right h3").inner_text().lower() == "random ×8"
+    tab.get_by_text("top-p 0.9 †", exact=True).first.click()  # a choice once made stays
+    assert tab.locator("#text-right h3").inner_text().lower() == "random ×8†"
     assert right.inner_text() not in texts["random(block=8)"]
 
 
@@ -228,5 +228,5 @@ def test_thin_records_still_make_a_page(open_page: Any, kind: str):
         assert tab.get_by_text("These records hold nothing to draw.").is_visible()
     if kind == "partial":
         tab.get_by_label("Left").select_option(label="random ×8")
-        tab.get_by_text("top-p 0.9", exact=True).first.click()
+        tab.get_by_text("top-p 0.9 †", exact=True).first.click()
         assert "Not run in this mode." in tab.locator("#text-left").inner_text()

@@ -1,6 +1,7 @@
 """Differences, predictions and truncation from records of texts."""
 
 import copy
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from maskwalk.bench.records import latest, load_records
 from maskwalk.errors import MaskwalkError
 from maskwalk.report.comparison import agreements, differences, find, predictions, truncations
 from maskwalk.stats import NORMAL
@@ -157,3 +159,12 @@ def test_the_command(cli: Any, tmp_path: Any) -> None:
     assert code == 0 and "rank correlation" in out and "bisection order 4" in out
     code, _, err = cli("text", "compare", str(tmp_path), "random(block=8)")
     assert code == 2 and "two samplers" in err
+
+
+def test_a_bound_is_not_ranked_among_numbers() -> None:
+    rows = latest(load_records(Path(__file__).parent.parent / "results" / "language"))
+    exact = [r for r in rows if r["mode"] == "exact" and r["sampler"] != "held_out"]
+    replays = [r["metrics"].get("replay_bpb") for r in exact]
+    known = [r for r in replays if r and not r.get("bound", True)]
+    ranked = [p for p in predictions(rows) if "replay_bpb" in (p.one, p.other)]
+    assert ranked and {p.n for p in ranked} == {len(known) - 1}  # AR is another model

@@ -23,6 +23,8 @@ from maskwalk.errors import MaskwalkError
 from maskwalk.reading import Shape, Wrong, json_value, unpacked
 from maskwalk.resources import read_file
 from maskwalk.specs import Spec
+from maskwalk.stats import settled_se
+from maskwalk.worlds.metrics import METRICS
 
 SCHEMA = 2
 MOST = 2**30  # bytes of records, unpacked
@@ -260,12 +262,22 @@ def numbers(record: Record) -> dict[str, Any]:
         known = isinstance(estimate, dict) and estimate.get("value") is not None
         flat[metric] = estimate["value"] if known and estimate is not None else None
         more = {k: v for k, v in (estimate or {}).items() if known and k != "value"}
+        if "se" in more:
+            more["se"] = _settled(record, metric)
         flat |= {
             f"{metric}_{key}": value
             for key, value in more.items()
             if value is None or isinstance(value, bool | int | float)
         }
     return flat
+
+
+def _settled(record: Record, metric: str) -> float | None:
+    """The standard error of a metric, with that of a share of exactly 0 or 1 settled."""
+    estimate = record["metrics"][metric] or {}
+    units = (estimate.get("n") or 1) / (record.get("per_prompt") or 1)
+    share = METRICS.describe(metric, record.get("described")).share
+    return settled_se(estimate["value"], estimate["se"], units, share)
 
 
 def read_records(path: str | Path) -> pa.Table:

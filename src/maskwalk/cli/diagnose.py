@@ -11,6 +11,8 @@ from rich.text import Text
 
 from maskwalk.cli import common
 from maskwalk.cli.common import bring_in, check_device, err, out, run_jobs
+from maskwalk.report.estimates import half_text
+from maskwalk.report.losses import settled_row
 from maskwalk.stats import half_width
 
 Row = dict[str, Any]
@@ -118,11 +120,11 @@ def table(rows: list[Row]) -> Group:
     from maskwalk.bench.labels import samplers
     from maskwalk.worlds.metrics import METRICS
 
-    cost = METRICS.cost
+    cost, quality = METRICS.cost, METRICS.describe("coherence")
     labels = {s.spec: s.label for s in samplers([row["sampler"] for row in rows])}
     grid = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     grid.add_column("sampler", max_width=28, no_wrap=True, overflow="ellipsis")
-    for name in (cost.title, "coherence", "KL", "depend.", "denois.", "worst", "regret"):
+    for name in (cost.title, quality.title, "KL", "depend.", "denois.", "worst", "regret"):
         grid.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         sure = "" if row["reliable"] in (True, None) else "~"
@@ -130,7 +132,7 @@ def table(rows: list[Row]) -> Group:
         cells = (
             labels[row["sampler"]],
             f"{row[cost.key]:.4g}",
-            sure + number(row["coherence"], row["coherence_se"], 3),
+            sure + number(row[quality.key], settled_row(row, quality), quality.digits),
             kl_shown(row, bound),
             number(row["dependence"]),
             number(row["denoiser"]),
@@ -155,7 +157,8 @@ def number(value: float | None, se: float | None = None, digits: int = 2) -> str
     if value == float("inf"):
         return "∞"
     half = None if se is None or se != se else half_width(se)
-    error = "" if half is None else f" ±{half:.{digits}f}".replace("±0.", "±.")
+    text = "" if half is None else half_text(half, digits)
+    error = f" ±{text}".replace("±0.", "±.") if text else ""
     return f"{value:.{digits}f}{error}".replace("-0.00", "0.00")
 
 

@@ -8,7 +8,7 @@ of the axis. Which setting that is may differ from world to world; the mark tell
 from dataclasses import replace
 
 from maskwalk.report.budgets import budgets_of, crowded, stands
-from maskwalk.report.points import points_of
+from maskwalk.report.points import lawful, points_of
 from maskwalk.report.series import Line, Point, Series, place_on_axis, series, swept
 from maskwalk.report.study import Study
 
@@ -36,7 +36,7 @@ def _within(study: Study, one: Series, budget: float) -> Series:
     label = {family.name: family.label for family in study.families}
     lines = []
     for mode in range(len(study.modes)):
-        points, by_rule = points_of(study, mode, one.metric), dict[str, list[Point]]()
+        points, by_rule = lawful(points_of(study, mode, one.metric)), dict[str, list[Point]]()
         for panel in study.of_task(one.task):
             mine = [p for p in points if p.panel == panel]
             for stand in stands(study, mine, budget):

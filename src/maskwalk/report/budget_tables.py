@@ -9,13 +9,14 @@ See budgets.py for what a rule is and how choices and many comparisons are paid 
 
 from collections.abc import Iterator, Sequence
 
+from maskwalk.decoding.kinds import MARK
 from maskwalk.report.budgets import BUDGETS, Leader, leaders
-from maskwalk.report.estimates import INTERVAL, number
+from maskwalk.report.estimates import INTERVAL, number, plus_minus
 from maskwalk.report.formats import as_markdown
-from maskwalk.report.points import Point, front, points_of
+from maskwalk.report.points import Point, ahead_by_shaping, front, lawful, points_of
 from maskwalk.report.study import Study
 from maskwalk.report.swaps import Swap, rule_swaps
-from maskwalk.report.words import capital, chance, plural
+from maskwalk.report.words import SHAPED_MEANS, capital, chance, plural
 from maskwalk.worlds.metrics import Metric
 
 SHOWN = 30  # swaps of a mode
@@ -28,9 +29,10 @@ def budgets_markdown(study: Study, budgets: Sequence[float] = BUDGETS) -> str:
 
 
 def _mode(study: Study, mode: int, budgets: Sequence[float]) -> Iterator[str]:
-    points, name, metric = points_of(study, mode), study.modes[mode], study.quality
-    if not points or metric is None:
+    every, name, metric = points_of(study, mode), study.modes[mode], study.quality
+    if not every or metric is None:
         return
+    points = lawful(every)
     yield f"## Pareto fronts ({name})\n"
     yield (
         f"{capital(metric.title)} {INTERVAL}. Steps that gain no more than the 95 % interval of "
@@ -38,12 +40,27 @@ def _mode(study: Study, mode: int, budgets: Sequence[float]) -> Iterator[str]:
     )
     rows = [["panel", study.cost.title, metric.title, "sampler"]]
     for panel in sorted({p.panel for p in points}):
-        for point in front([p for p in points if p.panel == panel], clear=True):
-            label = study.label(point.sampler)
+        for point in front([p for p in points if p.panel == panel]):
+            label = study.marked(point.sampler, mode, panel)
             rows.append([_panel(study, panel), f"{point.cost:.1f}", _number(metric, point), label])
     yield as_markdown(rows)
+    yield from _shaped(study, mode, metric, ahead_by_shaping(every))
     yield from _leaders(study, metric, name, leaders(study, mode, budgets))
     yield from _swaps(study, mode, metric, budgets)
+
+
+def _shaped(study: Study, mode: int, metric: Metric, ahead: Sequence[Point]) -> Iterator[str]:
+    """What is beyond the front by another law."""
+    if not ahead:
+        return
+    yield f"## Beyond a front by shaping ({study.modes[mode]})\n"
+    yield f"{MARK} {SHAPED_MEANS} They take no part in the fronts and in what follows.\n"
+    rows = [["panel", study.cost.title, metric.title, "sampler", "law"]]
+    for p in ahead:
+        row = [_panel(study, p.panel), f"{p.cost:.1f}", _number(metric, p)]
+        law = study.law_words(mode, p.panel, p.sampler)
+        rows.append([*row, study.marked(p.sampler, mode, p.panel), law])
+    yield as_markdown(rows)
 
 
 def _leaders(study: Study, metric: Metric, name: str, winners: Sequence[Leader]) -> Iterator[str]:
@@ -77,7 +94,7 @@ def _panel(study: Study, panel: int) -> str:
 
 
 def _number(metric: Metric, point: Point) -> str:
-    return f"{number(metric, point.value)} ± {number(metric, point.half)}"
+    return number(metric, point.value) + plus_minus(point.half, metric.digits)
 
 
 def _setting(study: Study, point: Point) -> str:

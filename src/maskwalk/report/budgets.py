@@ -10,7 +10,8 @@ A beats B when max_i A_i > max_j B_j, and
 with k_A the number of settings A could choose from (Bonferroni). B's choice needs no price: if A is
 no better, A_i ≤ B_j for the truly best j, and the best estimate of B is at least that of j. That
 the best rule is the best takes 2p against the next, however many rules there are (Gutmann & Maymin
-1987). Holm's step-down then corrects for all comparisons of a mode.
+1987). Holm's step-down then corrects for all comparisons of a mode. Shaped results (†) take no part
+where there are others: they may win by another law.
 """
 
 from collections.abc import Sequence
@@ -18,7 +19,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from maskwalk.report.points import Point, front, level, points_of
+from maskwalk.report.points import Point, front, lawful, level, points_of
 from maskwalk.report.study import Study
 from maskwalk.stats import LEVEL, combined, holm, two_sided
 
@@ -70,7 +71,7 @@ def budgets_of(points: Sequence[Point]) -> tuple[float, ...]:
 
 def front_samplers(study: Study, mode: int, panels: Sequence[int]) -> set[int]:
     """The samplers on the Pareto front of any of the panels."""
-    points = points_of(study, mode)
+    points = lawful(points_of(study, mode))
     return {q.sampler for p in panels for q in front([x for x in points if x.panel == p])}
 
 
@@ -98,7 +99,7 @@ def beats(one: Stand, other: Stand) -> float:
 
 def leaders(study: Study, mode: int, budgets: Sequence[float] | None = None) -> list[Leader]:
     """The best rule of every panel within every budget; p corrected over all of them."""
-    points, winners = points_of(study, mode), []
+    points, winners = lawful(points_of(study, mode)), []
     for panel in sorted({p.panel for p in points}):
         mine = [p for p in points if p.panel == panel]
         for budget in budgets_of(points) if budgets is None else budgets:

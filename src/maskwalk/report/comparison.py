@@ -87,8 +87,9 @@ def _metrics(records: Sequence[Record]) -> list[Metric]:
 
 
 def _value(record: Record, metric: Metric) -> float | None:
+    """The number to rank by; a bound has no place among numbers."""
     number = estimate(record, metric)
-    return None if number is None else number.value
+    return None if number is None or number.bound else number.value
 
 
 def differences(one: Record, other: Record) -> list[Difference]:

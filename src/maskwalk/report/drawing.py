@@ -4,7 +4,7 @@ import io
 from collections.abc import Sequence
 from itertools import pairwise
 from math import ceil
-from typing import Any
+from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -12,10 +12,24 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
 from maskwalk.bench.labels import Family, Sampler
+from maskwalk.decoding.kinds import MARK
 from maskwalk.report.estimates import Estimate
 from maskwalk.report.layout import Box, place_labels
 
-Mark = tuple[float, Estimate, Sampler]  # cost, value, whose
+
+class Mark(NamedTuple):
+    """A point of a figure: its cost, its value, whose it is, and whether it is shaped."""
+
+    cost: float
+    estimate: Estimate
+    sampler: Sampler
+    shaped: bool = False
+
+    @property
+    def label(self) -> str:
+        """The sampler's name, with a † where the result is shaped."""
+        return self.sampler.label + MARK * self.shaped
+
 
 SYMBOLS = {
     "circle": "o", "square": "s", "diamond": "D", "up": "^", "down": "v", "star": "*", "cross": "X",
@@ -34,6 +48,7 @@ STYLE: Any = {
     "axes.axisbelow": True,
 }
 WIDE, HIGH = 2.9, 2.1  # inches a panel
+RING = 2.5  # points from one ring to the next
 ROOMY = 32  # from how wide a range of cost on only powers of two have room
 STOPS = [1, *(stop for i in range(1, 16) for stop in (2**i, 3 * 2 ** (i - 1)))]
 
@@ -84,27 +99,41 @@ def draw_marks(
     axis: Axes,
     families: Sequence[Family],
     points: Sequence[Mark],
-    xs: Sequence[float],
+    around: Sequence[int],
 ) -> None:
-    """Marks with bars over their 95 % intervals, settings joined.
+    """Marks with bars over their 95 % intervals, settings joined; rings around marks they share.
 
-    One artist a family: matplotlib is slow with many.
+    One artist a family and ring: matplotlib is slow with many.
     """
     for family in families:
-        mine = [(x, e) for x, (_, e, sampler) in zip(xs, points) if sampler.family == family.name]
-        if not mine:
-            continue
-        axis.errorbar(
-            [x for x, _ in mine], [e.value for _, e in mine],
-            [e.half or 0 for _, e in mine],
-            color=family.light, marker=SYMBOLS[family.marker], linestyle="", elinewidth=0.9,
-            markersize=8 if family.marker == "star" else 5, markeredgecolor="white",
-            markeredgewidth=0.4, zorder=3,
-        )  # fmt: skip
-        lines = dict.fromkeys(s.line for *_, s in points if s.family == family.name)
+        for ring in sorted({*around}, reverse=True):
+            mine = [
+                (p.cost, p.estimate)
+                for p, level in zip(points, around)
+                if p.sampler.family == family.name and level == ring
+            ]
+            if mine:
+                _draw_ring(axis, family, mine, ring)
+        own = [p.sampler for p in points if p.sampler.family == family.name]
+        lines = dict.fromkeys(sampler.line for sampler in own)
         for kind in lines:  # in their order: a set's order, and so the file, would change by run
-            places = sorted((x, e.value) for x, e, sampler in points if sampler.line == kind)
+            places = sorted((p.cost, p.estimate.value) for p in points if p.sampler.line == kind)
             axis.plot(*zip(*places), color=family.light, linewidth=0.8, alpha=0.35, zorder=1)
+
+
+def _draw_ring(
+    axis: Axes, family: Family, mine: Sequence[tuple[float, Estimate]], ring: int
+) -> None:
+    """Marks of one family, or its outlines of one size; the smallest are drawn last."""
+    size = (8 if family.marker == "star" else 5) + RING * ring
+    axis.errorbar(
+        [cost for cost, _ in mine], [e.value for _, e in mine],
+        [e.half or 0 for _, e in mine],
+        color=family.light, marker=SYMBOLS[family.marker], linestyle="", elinewidth=0.9,
+        markersize=size, markerfacecolor="none" if ring else family.light,
+        markeredgecolor=family.light if ring else "white",
+        markeredgewidth=0.8 if ring else 0.4, zorder=3 - ring / 10,
+    )  # fmt: skip
 
 
 def draw_front(

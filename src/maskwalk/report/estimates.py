@@ -15,6 +15,7 @@ from maskwalk.worlds.metrics import COST, Metric
 NONE = "–"
 INTERVAL = "± half of a 95 % interval"  # said wherever a ± stands
 SILENT_BOUND = "replay_bpb"  # a record that does not say whether it is a bound may hold one
+CERTAIN = 1e-12  # half of an interval below which a number is no estimate
 PLAIN = ("value", "se", "n", "by")
 
 
@@ -121,11 +122,34 @@ def bounded_number(metric: Metric, estimate: Estimate) -> str:
 
 
 def error(metric: Metric, estimate: Estimate) -> str:
-    """Half of the interval; a dash if it is not known, nothing for a cost that is certain."""
+    """Half of the interval; a dash if it is not known, nothing for what is certain."""
     if estimate.half is None:
         return NONE
-    text = f"{estimate.half:.{metric.digits}f}"
-    return "" if metric.role == COST and not float(text) else text
+    if metric.role == COST and not float(f"{estimate.half:.{metric.digits}f}"):
+        return ""
+    return half_text(estimate.half, metric.digits)
+
+
+def half_text(half: float, digits: int) -> str:
+    """Half of an interval as it is printed: never rounded to zero, and nothing where it is zero.
+
+    A share of 0 or 1 has an interval (`settled_se`), so what has none is no estimate: certain.
+    """
+    return f"{max(half, 10.0**-digits):.{digits}f}" if half > CERTAIN else ""
+
+
+def plus_minus(half: float, digits: int) -> str:
+    """ " ± 0.021", or nothing."""
+    text = half_text(half, digits)
+    return f" ± {text}" if text else ""
+
+
+def settled_value(metric: Metric, estimate: Estimate) -> float:
+    """The value to compare by: what is better than exact sequences get is no better than they."""
+    floor = floor_of(estimate)
+    if floor is None or not metric.better:
+        return estimate.value
+    return metric.better * min(metric.better * estimate.value, metric.better * floor.value)
 
 
 def with_interval(metric: Metric, estimate: Estimate) -> str:

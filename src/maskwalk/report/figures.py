@@ -6,13 +6,16 @@ are drawn in line_figures.py.
 """
 
 from collections.abc import Iterator, Sequence
-from math import ceil, exp, log
+from dataclasses import replace
+from math import ceil, log
 from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from maskwalk.bench.labels import Family
+from maskwalk.decoding.kinds import MARK
 from maskwalk.report.budgets import crowded
 from maskwalk.report.drawing import (
     HIGH,
@@ -28,8 +31,8 @@ from maskwalk.report.drawing import (
     head,
     saved,
 )
-from maskwalk.report.estimates import Estimate, floor_of, number
-from maskwalk.report.layout import Box, dodge
+from maskwalk.report.estimates import Estimate, floor_of, number, settled_value
+from maskwalk.report.layout import Box, rings
 from maskwalk.report.line_figures import losses_figure, series_figures
 from maskwalk.report.losses import Group
 from maskwalk.report.study import REFERENCE, Study
@@ -38,6 +41,7 @@ from maskwalk.report.words import file_stem
 from maskwalk.stats import clear_steps, pareto_front
 from maskwalk.worlds.metrics import Metric
 
+LEAST_COST = 1 / 16  # on a logarithmic axis: a mean may be below one call
 NAMES = 7  # of families in a line of the legend below three panels
 
 
@@ -64,17 +68,23 @@ def _scatter(study: Study, table: Table) -> Figure | None:
     panels = [(column, points) for column, points in marks if points]
     if not panels:
         return None
-    used = {sampler.family for _, points in panels for *_, sampler in points}
+    used = {p.sampler.family for _, points in panels for p in points}
     columns = NAMES * min(len(panels), 3) // 3 or 1
     foot = 0.17 * (ceil(len(used) / columns) - 1)
     figure, axes = grid(len(panels), 3, WIDE, HIGH, 0.7, foot)
     for axis, (column, points) in zip(axes, panels):
         reference = study.estimate(table.mode, column.panel, None, column.metric)
         _draw(axis, study, column, points, reference)
-    draw_legend(figure, [f for f in study.families if f.name in used], columns)
+    draw_legend(figure, _daggers(panels, [f for f in study.families if f.name in used]), columns)
     against = f"against {study.cost.title} ({table.mode_label}); bars are 95 % intervals"
     head(figure, f"{table.title}, {against}")
     return figure
+
+
+def _daggers(panels: Sequence[tuple[Column, list[Mark]]], families: list[Family]) -> list[Family]:
+    """Families with a † where all their marks are shaped."""
+    lawful = {p.sampler.family for _, points in panels for p in points if not p.shaped}
+    return [f if f.name in lawful else replace(f, label=f.label + MARK) for f in families]
 
 
 def _marks(study: Study, mode: int, column: Column) -> list[Mark]:
@@ -83,7 +93,8 @@ def _marks(study: Study, mode: int, column: Column) -> list[Mark]:
         estimate = study.estimate(mode, column.panel, s, column.metric)
         cost = study.estimate(mode, column.panel, s, study.cost)
         if estimate and cost:
-            marks.append((cost.value, estimate, sampler))
+            shaped = study.shaped(s, mode, column.panel)
+            marks.append(Mark(cost.value, estimate, sampler, shaped))
     return marks
 
 
@@ -91,9 +102,9 @@ def _ends(metric: Metric, points: list[Mark], reference: Estimate | None) -> tup
     """The y axis: a share has its limits, anything else what there is, with some room."""
     if metric.share and metric.better:
         return -0.05, 1.1
-    values = [e.value + side * (e.half or 0) for _, e, _ in points for side in (-1, 1)]
+    values = [p.estimate.value + side * (p.estimate.half or 0) for p in points for side in (-1, 1)]
     values += [reference.value] if reference else []
-    values += [floor.value for _, e, _ in points if (floor := floor_of(e))]
+    values += [floor.value for p in points if (floor := floor_of(p.estimate))]
     low = 0.0 if metric.limits[0] == 0 and metric.better else min(values)
     room = 0.12 * (max(values) - low) or 0.1
     return low - room / 2, max(values) + room
@@ -103,7 +114,8 @@ def _draw(
     axis: Axes, study: Study, column: Column, points: list[Mark], reference: Estimate | None
 ) -> None:
     metric = column.metric
-    low, high = max(min(x for x, *_ in points), 1) * 0.6, max(x for x, *_ in points) * 1.5
+    low = max(min(p.cost for p in points), LEAST_COST) * 0.6
+    high = max(max(p.cost for p in points), low) * 1.5
     bottom, top = _ends(metric, points, reference)
     axis.set(ylim=(bottom, top), ylabel=metric.title)
     cost_axis(axis, low, high, study.unit)
@@ -111,42 +123,52 @@ def _draw(
     axis.set_title(title, loc="left", fontweight="bold", fontsize=8.5)
 
     across, up = 72 * WIDE / log(high / low), 72 * HIGH / (top - bottom)  # points of paper a unit
-    paper = [(across * log(max(x, 1) / low), up * (e.value - bottom)) for x, e, _ in points]
+    paper = [
+        (across * log(max(p.cost, LEAST_COST) / low), up * (p.estimate.value - bottom))
+        for p in points
+    ]
     sign, front = metric.better or 1, _front(metric, points)
-    shifted = dodge(paper, front, 5.0, 2 if crowded(study) or study.single else 12)
-    taken: list[Box] = [(x - 3, y - 3, x + 3, y + 3) for x, (_, y) in zip(shifted, paper)]
-    draw_marks(axis, study.families, points, [low * exp(x / across) for x in shifted])
+    taken: list[Box] = [(x - 3, y - 3, x + 3, y + 3) for x, y in paper]
+    around = rings(paper, front, 3.5, 1 if crowded(study) else 3)
+    draw_marks(axis, study.families, points, around)
     taken += _draw_floor(axis, metric, points, up, bottom)
     if reference:
         taken += _draw_reference(axis, metric, reference, up * (reference.value - bottom))
     if front:
-        corners = [(points[i][0], points[i][1].value) for i in front]
+        corners = [(points[i].cost, points[i].estimate.value) for i in front]
         taken += draw_front(axis, corners, [paper[i] for i in front], high)
     named = _named(study, metric, points, front)
-    draw_labels(axis, [(*paper[i], points[i][2].label) for i in named], taken, sign)
+    draw_labels(axis, [(*paper[i], points[i].label) for i in named], taken, sign)
 
 
 def _front(metric: Metric, points: list[Mark]) -> list[int]:
-    """No front where nothing is better, nor through a bound, which may be beaten or not."""
-    if not metric.better or any(e.bound for _, e, _ in points):
+    """Steps that gain more than the noise; none where nothing is better, nor through a bound.
+
+    Shaped results lead where there are no others.
+    """
+    if not metric.better or any(p.estimate.bound for p in points):
         return []
-    return pareto_front([(x, e.value) for x, e, _ in points], metric.better)
+    lawful = [i for i, p in enumerate(points) if not p.shaped] or list(range(len(points)))
+    values = [settled_value(metric, points[i].estimate) for i in lawful]
+    costs = [points[i].cost for i in lawful]
+    steps = pareto_front(list(zip(costs, values)), metric.better)
+    errors = [points[i].estimate.se for i in lawful]
+    return [lawful[i] for i in clear_steps(values, errors, steps, metric.better)]
 
 
 def _named(study: Study, metric: Metric, points: list[Mark], front: list[int]) -> list[int]:
-    """What gets a label: clear steps of the front that are not the worst there is, and AR."""
-    values, errors = [e.value for _, e, _ in points], [e.se for _, e, _ in points]
+    """What gets a label: steps of the front that are not the worst there is, and AR."""
     worst = metric.limits[0 if metric.better > 0 else 1]
-    clear = [i for i in clear_steps(values, errors, front, metric.better) if values[i] != worst]
+    clear = [i for i in front if points[i].estimate.value != worst]
     causal = {study.samplers[s] for s in study.causal}
-    return clear + [i for i, (*_, s) in enumerate(points) if s in causal and i not in clear]
+    return clear + [i for i, p in enumerate(points) if p.sampler in causal and i not in clear]
 
 
 def _draw_floor(
     axis: Axes, metric: Metric, points: list[Mark], up: float, bottom: float
 ) -> list[Box]:
     """The line of what exact sequences get; returns what it covers on paper."""
-    floors = [floor.value for _, e, _ in points if (floor := floor_of(e))]
+    floors = [floor.value for p in points if (floor := floor_of(p.estimate))]
     if not floors:
         return []
     middle = (min(floors) + max(floors)) / 2

@@ -5,6 +5,7 @@ import io
 from typing import Any
 
 from maskwalk.bench.records import numbers
+from maskwalk.decoding.kinds import SHAPED
 from maskwalk.report.estimates import Estimate, published
 from maskwalk.report.study import Study
 from maskwalk.report.tables import FLOOR, Cell, Table
@@ -20,7 +21,7 @@ def to_csv(table: Table, study: Study) -> str:
     """
     rows: list[Line] = []
     for row in table.rows:
-        line: Line = {"sampler": row.label}
+        line: Line = {"sampler": row.label, "kind": "/".join(row.kinds)}
         if table.metric is None:
             line["spec"] = "" if row.sampler is None else study.samplers[row.sampler].spec
             cost = study.estimate(table.mode, table.columns[0].panel, row.sampler, study.cost)
@@ -71,12 +72,23 @@ def long_csv(study: Study) -> str:
             "task": study.panels[panel].task,
             "label": study.label(sampler),
             "sampler": record["sampler"],
+            **_law(study, (mode, panel, sampler)),
         }
         row |= {key: record.get(key) for key in SETTINGS}
         paper = published(record, study.quality)
         row |= {"published": paper.value, "published_sd": paper.sd} if paper else {}
         rows.append(row | numbers(record))
     return as_csv(rows)
+
+
+def _law(study: Study, place: tuple[int, int, int | None]) -> Line:
+    """The kind of a result, and how far a shaped one is from the law where that was measured."""
+    mode, panel, sampler = place
+    if sampler is None:
+        return {"kind": "", "off_law": None, "off_law_se": None}
+    kind = study.kinds[mode, panel, sampler]
+    off = study.departure(mode, panel, sampler) if kind == SHAPED else None
+    return {"kind": kind, "off_law": off and off.value, "off_law_se": off and off.se}
 
 
 def as_csv(rows: list[Line]) -> str:
@@ -92,15 +104,15 @@ def as_csv(rows: list[Line]) -> str:
 def _sheet(table: Table, study: Study) -> list[list[str]]:
     heads = [f"{title} ({n})" if n else title for title, n in table.heads]
     lines = [["sampler", study.cost.title, *heads]]
-    lines += [[r.label, r.cost, *(c.text + c.beside for c in r.cells)] for r in table.rows]
+    lines += [[r.marked, r.cost, *(c.text + c.beside for c in r.cells)] for r in table.rows]
     if table.floor:
         lines.append([FLOOR, "", *(c.text for c in table.floor)])
     return lines
 
 
 def to_markdown(table: Table, study: Study) -> str:
-    """A Markdown table: best bold, second best in italics."""
-    wrap = {"best": "**{}**", "second": "*{}*", "": "{}"}
+    """A Markdown table: bold is what is not clearly worse than the best."""
+    wrap = {"best": "**{}**", "": "{}"}
     head, *body = _sheet(table, study)
     for line, row in zip(body, table.rows):
         line[2:] = [wrap[c.mark].format(c.text) + c.beside for c in row.cells]
@@ -115,8 +127,8 @@ def as_markdown(lines: list[list[str]]) -> str:
 
 
 def to_latex(table: Table, study: Study) -> str:
-    """A LaTeX tabular for booktabs: best bold, second best underlined."""
-    wrap = {"best": r"\textbf{{{}}}", "second": r"\underline{{{}}}", "": "{}"}
+    """A LaTeX tabular for booktabs: bold is what is not clearly worse than the best."""
+    wrap = {"best": r"\textbf{{{}}}", "": "{}"}
     head, *body = [[tex(x) for x in line] for line in _sheet(table, study)]
     for line, row in zip(body, table.rows):
         line[2:] = [wrap[c.mark].format(tex(c.text)) + c.beside for c in row.cells]

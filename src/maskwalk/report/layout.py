@@ -1,11 +1,12 @@
-"""Where marks and words go in a small figure: no point hides another, no label covers anything.
+"""Marks at one place and words in a small figure: no point is moved, no label covers anything.
 
 All lengths are in points (1/72 inch) with y upwards. The page does the same in its script, where
 the reader's zoom and choice of samplers change what there is to place.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import hypot
+from math import dist
 
 Box = tuple[float, float, float, float]  # left, bottom, right, top
 WAYS = ((-1, 1), (-1, 0), (0, 1), (1, 0), (1, 1), (0, -1), (1, -1), (-1, -1))
@@ -23,23 +24,20 @@ class Label:
     far: bool
 
 
-def dodge(
-    points: list[tuple[float, float]], first: list[int], gap: float, most: int = 12
-) -> list[float]:
-    """The x of every point after moving those that cover each other sideways; `first` stay put.
+def rings(
+    points: Sequence[tuple[float, float]], first: Sequence[int], gap: float, most: int
+) -> list[int]:
+    """Which ring each point is drawn as: 0 is a mark, 1 a ring around it, up to `most`.
 
-    No point moves by more than `most` gaps.
+    Points closer than `gap` get different ones; `first` choose first. No point is moved.
     """
-    placed: list[tuple[float, float]] = []
-    xs = [x for x, _ in points]
-    rest = [i for i in sorted(range(len(points)), key=lambda i: points[i]) if i not in first]
-    for i in [*first, *rest]:
-        x, y = points[i]
-        tries = [x + side * step * gap for step in range(most + 1) for side in (1, -1)]
-        free = (t for t in tries if all(hypot(t - p, y - q) >= gap * 0.99 for p, q in placed))
-        xs[i] = next(free, x)
-        placed.append((xs[i], y))
-    return xs
+    level = [0] * len(points)
+    placed: list[int] = []
+    for i in [*first, *(i for i in range(len(points)) if i not in set(first))]:
+        taken = {level[j] for j in placed if dist(points[i], points[j]) < gap}
+        level[i] = next((ring for ring in range(most) if ring not in taken), most)
+        placed.append(i)
+    return level
 
 
 def _shared(a: Box, b: Box) -> float:

@@ -6,12 +6,14 @@ stacked bars of dependence and denoiser error, and the nats lost in each round.
 
 from collections.abc import Iterator
 from itertools import groupby
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
+from maskwalk.bench.labels import Family
 from maskwalk.report.budget_lines import drawn_series
 from maskwalk.report.drawing import HIGH, STOPS, SYMBOLS, WIDE, grid, head
 from maskwalk.report.estimates import finite
@@ -24,6 +26,8 @@ from maskwalk.worlds.metrics import COST
 PARTS = {"dependence": ("#8a4fb0", ""), "denoiser": ("#2f8577", "////")}  # hatched: also in grey
 LEAST = 1e-3  # nats; what a round loses spans powers, and may be nothing
 ROOM = 1.8  # inches for labels beside the ends of lines
+MOST_LINES = 10  # that one panel can show
+STROKES: Any = ("-", (0, (5, 2)), (0, (2, 2)), (0, (7, 2, 1, 2)), (0, (1, 1)), (0, (9, 3)))
 LABEL = 6.5  # points; a label at the end of a line needs as much room
 
 
@@ -41,6 +45,9 @@ def series_figures(study: Study) -> Iterator[tuple[str, Figure]]:
 
 
 def _figure(study: Study, pair: list[Series], mode: int) -> Figure:
+    lines = [line for line in pair[0].lines if line.mode == mode]
+    if len(pair) == 1 and len(lines) > MOST_LINES:
+        return multiples(study, pair[0], mode, lines)
     figure, axes = grid(len(pair), 2, WIDE, 1.3 * HIGH, 0.6)
     figure.set_figwidth(figure.get_figwidth() + ROOM)  # labels stand right of the last
     for i, (axis, one) in enumerate(zip(axes, pair)):
@@ -49,15 +56,17 @@ def _figure(study: Study, pair: list[Series], mode: int) -> Figure:
         step = i * 0.9 / figure.get_figwidth()
         axis.set_position((box.x0 * share + step, box.y0, box.width * share * 0.82, box.height))
         _draw(axis, study, one, [line for line in one.lines if line.mode == mode])
-    first = pair[0]
-    about = f"{first.title}, {first.task}: against {first.axis} ({study.modes[mode]})"
-    head(figure, f"{about}; bars are 95 % intervals")
+    _title(figure, study, pair[0], mode)
     return figure
+
+
+def _title(figure: Figure, study: Study, one: Series, mode: int) -> None:
+    about = f"{one.title}, {one.task}: against {one.axis} ({study.modes[mode]})"
+    head(figure, f"{about}; bars are 95 % intervals")
 
 
 def _draw(axis: Axes, study: Study, one: Series, lines: list[Line]) -> None:
     look = {f.name: f for f in study.families}
-    low, high = one.values[0], one.values[-1]
     for line in lines:
         family = look[line.family]
         if line.level:
@@ -69,6 +78,13 @@ def _draw(axis: Axes, study: Study, one: Series, lines: list[Line]) -> None:
             elinewidth=0.8, marker=SYMBOLS[family.marker], markeredgecolor="white",
             markersize=6 if family.marker == "star" else 4, markeredgewidth=0.3,
         )  # fmt: skip
+    _axes(axis, one)
+    _ends(axis, lines)
+
+
+def _axes(axis: Axes, one: Series) -> None:
+    """Scales, ticks, names and upright marks."""
+    low, high = one.values[0], one.values[-1]
     if one.logarithmic:
         axis.set(xscale="log", xlim=(low / 1.3, high * 1.3))
     axis.xaxis.set_major_locator(FixedLocator(one.values))
@@ -88,7 +104,43 @@ def _draw(axis: Axes, study: Study, one: Series, lines: list[Line]) -> None:
             words, (at, 1), (0, 2), xycoords=("data", "axes fraction"), ha="center",
             textcoords="offset points", fontsize=LABEL,
         )  # fmt: skip
-    _ends(axis, lines)
+
+
+def multiples(study: Study, one: Series, mode: int, lines: list[Line]) -> Figure:
+    """Many lines: a panel a family, its own lines in colour and named, all the others pale."""
+    families = [f for f in study.families if any(line.family == f.name for line in lines)]
+    figure, axes = grid(len(families), 3, WIDE, HIGH, 0.7)
+    for axis, family in zip(axes, families):
+        mine = [line for line in lines if line.family == family.name]
+        for line in lines:
+            if line.family != family.name:
+                axis.plot(*_track(one, line), color="#d9dde2", linewidth=0.7, zorder=1)
+        for i, line in enumerate(mine):
+            _draw_own(axis, one, family, line, i)
+        _axes(axis, one)
+        axis.set_title(family.label, loc="left", fontweight="bold", fontsize=8.5)
+        if len(mine) > 1:
+            axis.legend(frameon=False, fontsize=LABEL, handlelength=2.8, labelspacing=0.25)
+    _title(figure, study, one, mode)
+    return figure
+
+
+def _track(one: Series, line: Line) -> tuple[list[float], list[float]]:
+    """The places of a line; a level one spans the axis."""
+    if line.level:
+        return [one.values[0], one.values[-1]], [line.points[0].value] * 2
+    return [p.x or 0.0 for p in line.points], [p.value for p in line.points]
+
+
+def _draw_own(axis: Axes, one: Series, family: Family, line: Line, i: int) -> None:
+    """The i-th line of a family: strokes and shades tell its settings apart."""
+    xs, ys = _track(one, line)
+    halves = [0.0] * 2 if line.level else [p.estimate.half or 0.0 for p in line.points]
+    axis.errorbar(
+        xs, ys, halves, color=family.light, linewidth=1.1, elinewidth=0.8, zorder=3,
+        linestyle=STROKES[i % len(STROKES)], alpha=max(1.0 - 0.13 * i, 0.3), label=line.label,
+        marker="" if line.level else SYMBOLS[family.marker], markersize=3.5, markeredgewidth=0,
+    )  # fmt: skip
 
 
 def _ends(axis: Axes, lines: list[Line]) -> None:

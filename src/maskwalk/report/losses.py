@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from maskwalk.bench import labels
-from maskwalk.report.estimates import INTERVAL, NONE, finite
+from maskwalk.report.estimates import INTERVAL, NONE, finite, plus_minus
 from maskwalk.report.formats import as_csv, as_latex, as_markdown
 from maskwalk.report.study import Study
 from maskwalk.report.words import file_stem
-from maskwalk.stats import half_width
+from maskwalk.stats import half_width, settled_se
 from maskwalk.worlds.metrics import METRICS, QUALITY, Metric
 
 Row = dict[str, Any]
@@ -181,7 +181,7 @@ def sheet(group: Group, study: Study) -> list[list[str]]:
         unsure = "~" if row.get("reliable") is False else ""
         worst, bound = row.get("worst_round"), "≤ " if row.get("kl_kind") == "upper" else ""
         line = [study.label(sampler), f"{row[study.cost.key]:.4g}"]
-        line += [_number(row, quality.key, unsure, quality.digits)] if quality else []
+        line += [_quality(row, quality, unsure)] if quality else []
         line += ["∞" if infinite else _number(row, "kl", bound), _number(row, PARTS[0])]
         line += ["∞" if infinite and row.get(PARTS[1]) is None else _number(row, PARTS[1])]
         line += [NONE if worst is None else str(worst + 1), _number(row, "regret")]
@@ -189,11 +189,24 @@ def sheet(group: Group, study: Study) -> list[list[str]]:
     return lines
 
 
+def _quality(row: Row, metric: Metric, before: str) -> str:
+    """The quality by replay; a share of 0 or 1 has an interval, too."""
+    settled = settled_row(row, metric)
+    return _number({**row, f"{metric.key}_se": settled}, metric.key, before, metric.digits)
+
+
+def settled_row(row: Row, metric: Metric) -> float | None:
+    """The standard error of a row's quality, to print."""
+    value, se = finite(row.get(metric.key)), finite(row.get(f"{metric.key}_se"))
+    n = finite(row.get("n")) or 1.0
+    return None if value is None else settled_se(value, se, n, metric.share)
+
+
 def _number(row: Row, name: str, before: str = "", digits: int = 2) -> str:
     value, half = finite(row.get(name)), half_width(finite(row.get(f"{name}_se")))
     if value is None:
         return NONE
-    error = "" if half is None else f" ± {half:.{digits}f}"
+    error = "" if half is None else plus_minus(half, digits)
     return f"{before}{value:.{digits}f}{error}".replace("-0.00", "0.00")
 
 

@@ -9,7 +9,7 @@ from math import sqrt
 
 from maskwalk.bench import labels
 from maskwalk.bench.records import Record
-from maskwalk.report.estimates import number
+from maskwalk.report.estimates import number, plus_minus
 from maskwalk.report.points import Point, beyond_noise, points_of
 from maskwalk.report.study import Study
 from maskwalk.report.summary import Finding, where
@@ -84,7 +84,7 @@ def _means(study: Study, metric: Metric, cells: list[dict[int, Point]]) -> str:
     for mode, name in enumerate(study.modes):
         mean = sum(cell[mode].value for cell in cells) / len(cells)
         half = half_width(combined(*(cell[mode].se for cell in cells)) / len(cells)) or 0.0
-        means.append(f"{number(metric, mean)} ± {number(metric, half)} with {name}")
+        means.append(f"{number(metric, mean)}{plus_minus(half, metric.digits)} with {name}")
     return listed(means)
 
 

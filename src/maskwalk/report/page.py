@@ -15,6 +15,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from maskwalk.decoding.kinds import SHAPED
 from maskwalk.report.budget_lines import drawn_series
 from maskwalk.report.budgets import Leader, crowded, front_samplers, leaders
 from maskwalk.report.estimates import INTERVAL, estimate, floor_of, number
@@ -26,7 +27,7 @@ from maskwalk.report.study import Study
 from maskwalk.report.summary import findings, intro
 from maskwalk.report.swaps import rule_swaps, sampler_swaps
 from maskwalk.report.tables import FLOOR, Table, tables
-from maskwalk.report.words import capital, chance, plural, small
+from maskwalk.report.words import SHAPED_MEANS, capital, chance, plural, small
 from maskwalk.worlds.metrics import Metric
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -62,6 +63,9 @@ def page(study: Study, command: str | None = None, losses: Sequence[Group] = ())
         capital=capital,
         small=small,
         crowd=crowd,
+        daggers=SHAPED in study.kinds.values(),
+        shaped_means=SHAPED_MEANS,
+        shaped_families=_shaped_families(study),
         intro=intro(study),
         meanings=mode_meanings(study),
         compared=compared(study),
@@ -123,6 +127,13 @@ def _sections(study: Study) -> list[tuple[Metric, dict[str, list[int]]]]:
         by_task = {task: members for task, members in panels.items() if members}
         sections += [(metric, by_task)] if by_task else []
     return sections
+
+
+def _shaped_families(study: Study) -> set[str]:
+    """The families all of whose samplers are shaped where others are not."""
+    shaped = {s: study.shaped(s) for s in study.tried}
+    every = {study.samplers[s].family for s in shaped}
+    return every - {study.samplers[s].family for s, one in shaped.items() if not one}
 
 
 def _with(study: Study, test: Any) -> set[str]:

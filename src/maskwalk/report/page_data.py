@@ -13,7 +13,7 @@ from maskwalk.report.estimates import Estimate, estimate, finite, floor_of, publ
 from maskwalk.report.frames import frames
 from maskwalk.report.losses import Group, losses_data
 from maskwalk.report.series import Series
-from maskwalk.report.study import REFERENCE, Study
+from maskwalk.report.study import REFERENCE, Place, Study
 from maskwalk.worlds.metrics import COST, Metric
 
 EXTRAS = ("max", "excess")  # what else an estimate may say in a tooltip
@@ -45,6 +45,7 @@ def page_data(
         "cells": [
             {"m": m, "p": p, "s": s}
             | _cell(study, record)
+            | _law(study, (m, p, s))
             | (_traced(record) if traced is None or (m, p) in traced else {})
             for (m, p, s), record in study.cells.items()
         ],
@@ -103,6 +104,12 @@ def _cell(study: Study, record: Record) -> Data:
     return cell | ({"texts": [str(text) for text in texts]} if isinstance(texts, list) else {})
 
 
+def _law(study: Study, place: Place) -> Data:
+    """What a shaped result says of the law; nothing of another."""
+    words = study.law_words(*place)
+    return {"law": words} if words else {}
+
+
 def _estimate(estimate: Estimate) -> Data:
     numbers: Data = {"v": _short(estimate.value), "half": _short(estimate.half), "n": estimate.n}
     numbers |= {"bound": True} if estimate.bound else {}
@@ -121,7 +128,10 @@ def _series(study: Study, one: Series) -> Data:
             "label": line.label,
             "family": place[line.family],
             "points": [
-                {"x": _short(p.x), "s": p.sampler} | _estimate(p.estimate) for p in line.points
+                {"x": _short(p.x), "s": p.sampler}
+                | _estimate(p.estimate)
+                | ({"shaped": True} if study.shaped(p.sampler, line.mode) else {})
+                for p in line.points
             ],
         }
         for line in one.lines

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from maskwalk.report.estimates import Estimate
+from maskwalk.decoding.kinds import SHAPED
+from maskwalk.report.estimates import Estimate, settled_value
 from maskwalk.report.study import Study
 from maskwalk.stats import (
     LEVEL,
@@ -27,7 +28,10 @@ from maskwalk.worlds.metrics import Metric
 
 @dataclass(frozen=True)
 class Point:
-    """A sampler in a panel; `score` is its value, or minus that where lower is better."""
+    """A sampler in a panel; `score` is its value, or minus that where lower is better.
+
+    No value is better than what exact sequences get (estimates.settled_value).
+    """
 
     sampler: int
     panel: int
@@ -36,11 +40,13 @@ class Point:
     cost: float
     cost_max: float
     sign: int = 1
+    settled: float | None = None  # the value to compare by, where that is another
+    shaped: bool = False
 
     @property
     def score(self) -> float:
         """More is better."""
-        return self.sign * self.value
+        return self.sign * (self.value if self.settled is None else self.settled)
 
     @property
     def half(self) -> float:
@@ -68,7 +74,34 @@ def point_at(study: Study, mode: int, panel: int, sampler: int, metric: Metric) 
     if estimate is None or estimate.se is None or estimate.bound:
         return None
     most = cost.more.get("max") or cost.value
-    return Point(sampler, panel, estimate.value, estimate.se, cost.value, most, metric.better or 1)
+    numbers = (estimate.value, estimate.se, cost.value, most)
+    shaped = study.kinds[mode, panel, sampler] == SHAPED
+    settled = settled_value(metric, estimate)
+    return Point(sampler, panel, *numbers, metric.better or 1, settled, shaped)
+
+
+def lawful(points: Sequence[Point]) -> list[Point]:
+    """The points that may lead: exact and factorised ones; all where a panel has no others."""
+    panels = {p.panel for p in points if not p.shaped}
+    return [p for p in points if not p.shaped or p.panel not in panels]
+
+
+def ahead_by_shaping(points: Sequence[Point]) -> list[Point]:
+    """Shaped points that are better, beyond the noise, than all lawful ones of at most their cost.
+
+    The best of a panel, the cheaper of equals; none where all are shaped.
+    """
+    out = []
+    for panel in sorted({p.panel for p in points if p.shaped}):
+        mine = [p for p in points if p.panel == panel]
+        rest = [p for p in mine if not p.shaped]
+        ahead = [p for p in mine if p.shaped and rest and all(_leads(p, q) for q in rest)]
+        out += [max(ahead, key=lambda p: (p.score, -p.cost))] if ahead else []
+    return out
+
+
+def _leads(one: Point, other: Point) -> bool:
+    return other.cost > one.cost or one.score - other.score > noise(one, other)
 
 
 def noise(one: Point | Estimate, other: Point | Estimate) -> float:
@@ -97,9 +130,8 @@ def _p_value(gap: float, error: float) -> float:
     return two_sided(gap / error) if error else float(not gap)
 
 
-def front(points: Sequence[Point], clear: bool = False) -> list[Point]:
-    """The Pareto front by cost; `clear`: only steps that gain more than the noise."""
+def front(points: Sequence[Point]) -> list[Point]:
+    """The Pareto front by cost, of steps that gain more than the noise."""
     steps = pareto_front([(p.cost, p.score) for p in points], 1)
-    if clear:
-        steps = clear_steps([p.score for p in points], [p.se for p in points], steps, 1)
+    steps = clear_steps([p.score for p in points], [p.se for p in points], steps, 1)
     return [points[i] for i in steps]

@@ -8,11 +8,13 @@ from rich.table import Table
 from rich.text import Text
 
 from maskwalk.bench import labels
+from maskwalk.bench.kinds import kind_of
 from maskwalk.bench.records import Record, TraceRecord
+from maskwalk.decoding.kinds import MARK, SHAPED
 from maskwalk.report.estimates import INTERVAL, Estimate, estimate, floor_of, number, with_interval
 from maskwalk.report.frames import Frame, frames
 from maskwalk.report.pictures import in_rows
-from maskwalk.report.words import plural
+from maskwalk.report.words import SHAPED_MEANS, plural
 from maskwalk.specs import Spec
 from maskwalk.worlds.metrics import METRICS, Metric
 
@@ -23,6 +25,7 @@ SETTINGS = ("world", "task", "denoiser", "sampler", "mode")
 def sample_summary(record: Record, shown: Sequence[str]) -> RenderableType:
     """Settings, every metric with its interval, the sequences as the world shows them, a trace."""
     parts: list[RenderableType] = [_settings(record), Text(), _numbers(record), Text()]
+    parts += [Text(f"{MARK} {SHAPED_MEANS}\n")] if kind_of(record) == SHAPED else []
     trace = record.get("trace")
     pictures = frames(trace) if trace else []
     if shown:
@@ -54,6 +57,8 @@ def _settings(record: Record) -> Table:
     for name in SETTINGS:
         for title, value in _setting(name, str(record.get(name) or "")):
             table.add_row(Text(title, style="dim"), Text(value))
+    kind = kind_of(record)
+    table.add_row(Text("kind", style="dim"), Text(kind + MARK * (kind == SHAPED)))
     return table
 
 

@@ -8,8 +8,8 @@ No number is given without its interval, and nothing is said to lead that has no
 from collections.abc import Sequence
 
 from maskwalk.report.budgets import Leader, Stand
-from maskwalk.report.estimates import Estimate, number, with_interval
-from maskwalk.report.points import Point, noise, point_at, points_of
+from maskwalk.report.estimates import Estimate, number, plus_minus, with_interval
+from maskwalk.report.points import Point, lawful, noise, point_at, points_of
 from maskwalk.report.study import REFERENCE, Study
 from maskwalk.report.summary import Finding
 from maskwalk.report.words import capital, listed
@@ -70,7 +70,7 @@ def stand_number(study: Study, stand: Stand) -> str:
     """ "0.932 ± 0.021 at 5 calls"."""
     point, metric = stand.point, study.quality
     assert metric is not None
-    value = f"{number(metric, point.value)} ± {number(metric, point.half)}"
+    value = number(metric, point.value) + plus_minus(point.half, metric.digits)
     return f"{value} at {number(study.cost, point.cost)} {study.cost.title}"
 
 
@@ -92,7 +92,7 @@ def _unled(study: Study, mode: int) -> list[Finding]:
 
 def _against_ar(study: Study, mode: int) -> list[Finding]:
     """How far the best sampler is from AR in quality."""
-    metric, points = study.quality, points_of(study, mode)
+    metric, points = study.quality, lawful(points_of(study, mode))
     if metric is None or not points:
         return []
     out = []
@@ -103,7 +103,7 @@ def _against_ar(study: Study, mode: int) -> list[Finding]:
         best = max(points, key=lambda p: (p.score, -p.cost))
         gap, half = best.value - ar.value, noise(best, ar)
         text = f"the best sampler is {_point_words(study, mode, metric, best)}, "
-        text += f"{gap:+.{metric.digits}f} ± {number(metric, half)} from it."
+        text += f"{gap:+.{metric.digits}f}{plus_minus(half, metric.digits)} from it."
         lead = f"To {study.label(s)}’s {metric.title} ({with_interval(metric, ar)}):"
         out.append(Finding(lead, text))
     return out
@@ -112,7 +112,7 @@ def _against_ar(study: Study, mode: int) -> list[Finding]:
 def _point_words(study: Study, mode: int, metric: Metric, point: Point) -> str:
     estimate = study.estimate(mode, 0, point.sampler, metric)
     n = "" if estimate is None or estimate.n is None else f", n = {estimate.n:,}"
-    value = f"{number(metric, point.value)} ± {number(metric, point.half)}{n}"
+    value = number(metric, point.value) + plus_minus(point.half, metric.digits) + n
     at = f"{number(study.cost, point.cost)} {study.cost.title}"
     return f"{study.label(point.sampler)} at {at} ({value})"
 
@@ -122,7 +122,7 @@ def _nearest(study: Study, mode: int) -> list[Finding]:
     parts = []
     for metric in (m for m in study.drawn if not m.better):
         mark = study.estimate(mode, 0, None, metric)
-        points = [p for s in study.tried if (p := point_at(study, mode, 0, s, metric))]
+        points = lawful([p for s in study.tried if (p := point_at(study, mode, 0, s, metric))])
         if mark and mark.se is not None and points:
             value = mark.value
             best = min(points, key=lambda p: (abs(p.value - value), p.cost))

@@ -6,9 +6,13 @@ no sampler, but the mark that samplers are measured by. `arrange.py` makes a stu
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
+from maskwalk import stats
+from maskwalk.bench.kinds import Departures, departure_words, kind_of
 from maskwalk.bench.labels import Family, Sampler
 from maskwalk.bench.records import Record
+from maskwalk.decoding.kinds import MARK, SHAPED
 from maskwalk.report.estimates import Estimate, Published, estimate, published
 from maskwalk.worlds.metrics import METRICS, QUALITY, Metric
 
@@ -105,6 +109,54 @@ class Study:
         """What a paper prints for this cell, where its record says so."""
         record = self.cells.get((mode, panel, sampler))
         return None if record is None else published(record, self.quality)
+
+    @cached_property
+    def kinds(self) -> dict[Place, str]:
+        """Of which kind each cell is: exact, factorised or shaped."""
+        return {place: kind_of(record) for place, record in self.cells.items()}
+
+    @cached_property
+    def _departures(self) -> Departures:
+        return Departures(self.records)
+
+    @cached_property
+    def _shaped_in(self) -> dict[int, set[int]]:
+        """For every sampler the modes in which some of its results are shaped."""
+        modes: dict[int, set[int]] = {}
+        for (mode, _, sampler), kind in self.kinds.items():
+            if kind == SHAPED:
+                modes.setdefault(sampler, set()).add(mode)
+        return modes
+
+    @cached_property
+    def shaped_modes(self) -> set[int]:
+        """The modes in which nothing else was run: their draws are not exact."""
+        modes = {m for m, *_ in self.kinds}
+        return modes - {m for (m, *_), kind in self.kinds.items() if kind != SHAPED}
+
+    def departure(self, mode: int, panel: int, sampler: int) -> stats.Estimate | None:
+        """How far a cell is from the law, beyond one-at-a-time decoding; None: not measured."""
+        return self._departures.of(self.cells[mode, panel, sampler])
+
+    def shaped(self, sampler: int, mode: int | None = None, panel: int | None = None) -> bool:
+        """Whether a sampler's results are shaped: one's, those of a mode, or wherever others are.
+
+        Where everything is shaped, as by truncated draws, it is so of the mode, not of a sampler.
+        """
+        if mode is not None and panel is not None:
+            return self.kinds.get((mode, panel, sampler)) == SHAPED
+        modes = self._shaped_in.get(sampler, set())
+        return bool(modes - self.shaped_modes) if mode is None else mode in modes
+
+    def marked(self, sampler: int, mode: int, panel: int | None = None) -> str:
+        """Its name, with a † where its results are shaped."""
+        return self.label(sampler) + MARK * self.shaped(sampler, mode, panel)
+
+    def law_words(self, mode: int, panel: int, sampler: int) -> str:
+        """ "shaped, off the law by 0.312 ± 0.021"; nothing of an exact or factorised result."""
+        if self.kinds[mode, panel, sampler] != SHAPED:
+            return ""
+        return departure_words(self.departure(mode, panel, sampler))
 
     def label(self, sampler: int | None) -> str:
         """The name of a sampler, or of the reference."""

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from maskwalk.bench import labels
 from maskwalk.bench.records import Record
+from maskwalk.decoding.kinds import MARK
 from maskwalk.report.estimates import floor_of, number
-from maskwalk.report.points import Point, beyond_noise, level, points_of
+from maskwalk.report.points import Point, ahead_by_shaping, beyond_noise, lawful, level, points_of
 from maskwalk.report.study import REFERENCE, Study
 from maskwalk.report.swaps import Swaps
 from maskwalk.report.words import capital, listed, plural, span
@@ -63,12 +64,49 @@ def _sequences(record: Record) -> int:
 
 def findings(study: Study, mode: int, swaps: Swaps) -> list[Finding]:
     """The sentences of one mode by its quality; none where nothing can be compared."""
-    points, metric = points_of(study, mode), study.quality
-    if not points or metric is None:
+    every, metric = points_of(study, mode), study.quality
+    if not every or metric is None:
         return []
-    sentences = [_flawless(study, metric, points), *_best(study, metric, points)]
-    sentences += [_cheaper(study, metric, points), _gap(study, metric, points), _swaps(swaps)]
+    points = lawful(every)
+    sentences = [_draws(study, mode), _flawless(study, metric, points)]
+    sentences += [*_best(study, metric, points), _cheaper(study, metric, points)]
+    sentences += [_shaped(study, mode, metric, every)]
+    sentences += [_gap(study, metric, points), _swaps(swaps)]
     return [finding for finding in [*sentences, *_faithful(study, mode, metric)] if finding]
+
+
+def _draws(study: Study, mode: int) -> Finding | None:
+    """Where the draws are not exact nothing is."""
+    if mode not in study.shaped_modes:
+        return None
+    text = "The draws are not exact, so every result of this mode is shaped: its sequences may "
+    return Finding(f"All of this is {MARK}.", text + "follow another law than the denoiser's.")
+
+
+def _shaped(study: Study, mode: int, metric: Metric, points: list[Point]) -> Finding | None:
+    """Who would lead by another law, and how far that is from the right one."""
+    parts = []
+    for s, wins in _by_sampler(ahead_by_shaping(points)).items():
+        law = Counter(study.law_words(mode, p.panel, s) for p in wins)
+        words = next(iter(law)) if len(law) == 1 else _worst_law(study, mode, wins)
+        values = span([p.value for p in wins], metric.digits)
+        on = where(study, wins[0].panel) if len(wins) == 1 else plural(len(wins), "panel")
+        parts.append(f"{study.label(s)}{MARK} on {on} ({values} at {_costs(study, wins)}; {words})")
+    return Finding(f"Ahead of these, but {MARK}:", "; ".join(parts) + ".") if parts else None
+
+
+def _by_sampler(points: list[Point]) -> dict[int, list[Point]]:
+    by: dict[int, list[Point]] = {}
+    for p in points:
+        by.setdefault(p.sampler, []).append(p)
+    return dict(sorted(by.items(), key=lambda item: -len(item[1])))
+
+
+def _worst_law(study: Study, mode: int, wins: list[Point]) -> str:
+    """The widest departure of several."""
+    known = [(d.value, p) for p in wins if (d := study.departure(mode, p.panel, p.sampler))]
+    most = max(known, key=lambda pair: pair[0])[1]
+    return f"at most {study.law_words(mode, most.panel, most.sampler)}"
 
 
 def _costs(study: Study, points: list[Point]) -> str:

@@ -4,7 +4,8 @@ A and B swap between worlds g and h when A is better in g and B in h. Both diffe
 the p-value of the swap is the larger of the two (intersection-union), doubled because either order
 would count. Holm's step-down over all pairs × pairs of worlds × tasks of a mode then bounds the
 chance of a single false swap by 5 %, whatever their dependence. Samplers share prompts, so the
-errors are, if anything, too big. What rules are, and what their choices cost: budgets.py.
+errors are, if anything, too big. Shaped results take no part where there are others. What rules
+are, and what their choices cost: budgets.py.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,7 +16,7 @@ from typing import cast
 import numpy as np
 
 from maskwalk.report.budgets import beats, budgets_of, stands
-from maskwalk.report.points import Point, points_of
+from maskwalk.report.points import Point, lawful, points_of
 from maskwalk.report.study import Study
 from maskwalk.stats import LEVEL, NORMAL, combined, holm, two_sided
 
@@ -54,7 +55,7 @@ class Swaps:
 
 def sampler_swaps(study: Study, mode: int) -> Swaps:
     """All pairs of samplers whose order differs between two worlds of one task."""
-    points = {(p.panel, p.sampler): p for p in points_of(study, mode)}
+    points = {(p.panel, p.sampler): p for p in lawful(points_of(study, mode))}
     panels = sorted({panel for panel, _ in points})
     ahead = {panel: _deviates(study, points, panel) for panel in panels}
     comparisons, tests = 0, []
@@ -99,7 +100,7 @@ def _deviates(study: Study, points: dict[tuple[int, int], Point], panel: int) ->
 
 def rule_swaps(study: Study, mode: int, budgets: Sequence[float] | None = None) -> Swaps:
     """Pairs of rules whose order differs between two worlds of a task within one budget."""
-    points, tests, comparisons = points_of(study, mode), [], 0
+    points, tests, comparisons = lawful(points_of(study, mode)), [], 0
     panels = sorted({p.panel for p in points})
     for budget in budgets_of(points) if budgets is None else budgets:
         rules = {

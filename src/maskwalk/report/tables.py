@@ -1,22 +1,32 @@
 """Records to tables: samplers × panels for each metric, or samplers × metrics of a single panel.
 
-Each number stands with half of its 95 % interval. Best and second best of a column are marked where
-the metric has a direction and no number is only a bound, at the digits a reader sees, so equal
-numbers carry equal marks; references and AR models come first and are not marked. Where records
-carry a published value it stands beside ours, and the rows have the order of the records. A panel
-on which a parameter of the samplers is swept has other rows than the rest, and so a table of its
-own.
+Each number stands with half of its 95 % interval. Where a metric has a direction and no number is
+only a bound, all that are not clearly worse than the best of a column are marked: within the 95 %
+interval of the difference, and nothing is better than exact sequences are. References, AR models
+and shaped results (†, where there are others) are not marked. Where records carry a published value
+it stands beside ours, and the rows have the order of the records. A panel on which a parameter of
+the samplers is swept has other rows than the rest, and so a table of its own.
 """
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from maskwalk.decoding.kinds import KINDS, MARK, SHAPED
 from maskwalk.report import estimates
-from maskwalk.report.estimates import INTERVAL, NONE, Estimate, Published, floor_of, with_interval
+from maskwalk.report.estimates import (
+    INTERVAL,
+    NONE,
+    Estimate,
+    Published,
+    floor_of,
+    settled_value,
+    with_interval,
+)
 from maskwalk.report.series import swept
 from maskwalk.report.study import Study
 from maskwalk.report.words import file_stem, span
+from maskwalk.stats import NORMAL, combined
 from maskwalk.worlds.metrics import Metric
 
 FLOOR = "exact sequences (floor)"
@@ -34,7 +44,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Cell:
-    """A number of the table; mark is "best", "second" or "". `n` is said where it is another."""
+    """A number of the table; mark is "best" or "". `n` is said where it is another."""
 
     metric: Metric
     estimate: Estimate | None = None
@@ -81,6 +91,17 @@ class Row:
     cost_span: str
     cost_value: float | None
     cells: list[Cell]
+    kinds: tuple[str, ...] = ()  # of its results: exact, factorised, shaped
+
+    @property
+    def shaped(self) -> bool:
+        """Whether some of its results are."""
+        return SHAPED in self.kinds
+
+    @property
+    def marked(self) -> str:
+        """Its label, with a † where its results are shaped."""
+        return self.label + MARK * self.shaped
 
 
 @dataclass(frozen=True)
@@ -179,7 +200,13 @@ def _table(
         if any(cell.estimate for cell in line):
             panels = dict.fromkeys(column.panel for column in columns)
             costs = [study.estimate(mode, p, sampler, study.cost) for p in panels]
-            rows.append(_row(study, sampler, [cost for cost in costs if cost], line))
+            row = _row(study, sampler, [cost for cost in costs if cost], line)
+            kinds = {
+                study.kinds[mode, p, sampler]
+                for p in panels
+                if sampler is not None and (mode, p, sampler) in study.kinds
+            }
+            rows.append(replace(row, kinds=tuple(k for k in KINDS if k in kinds)))
     if any(cell.paper for row in rows for cell in row.cells):
         first = _appearance(study)  # stable: settings keep their order
         rows.sort(key=lambda row: -1 if row.sampler is None else first[row.sampler])
@@ -213,7 +240,7 @@ def _column(
     """The column with the n of most of its numbers, and its cells."""
     counts = Counter(e.n for e in numbers if e and e.n is not None)
     usual = counts.most_common(1)[0][0] if counts else None
-    marks = _marks(column.metric, numbers, [s is None or s in study.causal for s in order])
+    marks = _marks(column.metric, numbers, _apart(study, mode, column.panel, order, numbers))
     cells = []
     for sampler, estimate, mark in zip(order, numbers, marks):
         paper = None
@@ -224,15 +251,37 @@ def _column(
     return Column(column.title, column.metric, column.panel, usual), cells
 
 
+def _apart(
+    study: Study,
+    mode: int,
+    panel: int,
+    order: Sequence[int | None],
+    numbers: Sequence[Estimate | None],
+) -> list[bool]:
+    """Who is not compared: references, AR, and shaped results where there are others."""
+    apart = [s is None or s in study.causal for s in order]
+    shaped = [s is not None and study.shaped(s, mode, panel) for s in order]
+    lawful = any(e and not a and not b for e, a, b in zip(numbers, apart, shaped))
+    return [a or (b and lawful) for a, b in zip(apart, shaped)]
+
+
 def _marks(metric: Metric, numbers: Sequence[Estimate | None], apart: Sequence[bool]) -> list[str]:
-    values = [
-        None if e is None or other else round(e.value, metric.digits)
-        for e, other in zip(numbers, apart)
-    ]
-    ranked = sorted({v for v in values if v is not None}, reverse=metric.better > 0)
-    compared = metric.better and len(ranked) > 1 and not any(e and e.bound for e in numbers)
-    names = dict(zip(ranked, ("best", "second"))) if compared else {}
-    return ["" if v is None else names.get(v, "") for v in values]
+    """ "best" for all that are not clearly worse than the best, unless that is everybody."""
+    compared = [e for e, other in zip(numbers, apart) if e and not other]
+    if not metric.better or len(compared) < 2 or any(e.bound for e in compared):
+        return [""] * len(numbers)
+    top = max(compared, key=lambda e: metric.better * settled_value(metric, e))
+    best = [e for e in compared if not _worse(metric, e, top)]
+    marked = {id(e) for e in best} if len(best) < len(compared) else set()
+    return ["best" if id(e) in marked else "" for e in numbers]
+
+
+def _worse(metric: Metric, one: Estimate, top: Estimate) -> bool:
+    """Whether it is worse beyond the noise, or in print where nothing says how large that is."""
+    gap = metric.better * (settled_value(metric, top) - settled_value(metric, one))
+    if one.se is None or top.se is None:
+        return round(one.value, metric.digits) != round(top.value, metric.digits)
+    return gap > NORMAL * combined(one.se, top.se)
 
 
 def _floor(metric: Metric, cells: Sequence[Cell]) -> Cell:

@@ -14,15 +14,16 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from maskwalk.bench.records import Record
+from maskwalk.decoding.kinds import MARK
 from maskwalk.report.arrange import arrange
 from maskwalk.report.estimates import INTERVAL
 from maskwalk.report.study import Study
-from maskwalk.report.tables import FLOOR, Cell, Table, tables
+from maskwalk.report.tables import FLOOR, Cell, Row, Table, tables
 from maskwalk.report.words import plural, span
 
 WIDTH, GAP = 80, 2
 LONGEST = 34  # of a sampler's name
-STYLE = {"best": "bold", "second": "underline", "": ""}
+STYLE = {"best": "bold", "": ""}
 
 
 def terminal_table(records: Sequence[Record]) -> RenderableType:
@@ -59,7 +60,7 @@ class Layout:
 
 def _layout(study: Study, table: Table) -> Layout:
     """The richest that fits: intervals before titles, and titles of metrics always."""
-    names = ["sampler", *(r.label for r in table.rows), *([FLOOR] if table.floor else [])]
+    names = ["sampler", *(r.marked for r in table.rows), *([FLOOR] if table.floor else [])]
     name = min(max(map(len, names)), LONGEST)
     cost = max(len(study.cost.title), *(len(r.cost_span) for r in table.rows))
     brief = [False] if table.metric is None else [False, True]
@@ -100,11 +101,18 @@ def _part(study: Study, table: Table, columns: list[int], layout: Layout) -> Ren
     for row in table.rows:
         cells = [row.cells[c] for c in columns]
         texts = [Text(_cell(cell, layout.errors), STYLE[cell.mark]) for cell in cells]
-        grid.add_row(Text(row.label), row.cost_span, *texts)
+        grid.add_row(_name(row, layout.name), row.cost_span, *texts)
     if table.floor:
         floors = [Text(_cell(table.floor[c], layout.errors), "dim") for c in columns]
         grid.add_row(Text(FLOOR, "dim"), "", *floors)
     return Group(grid, Text())
+
+
+def _name(row: Row, width: int) -> Text:
+    """A sampler's name; a long one is cut before its †."""
+    name = Text(row.label)
+    name.truncate(width - len(MARK) * row.shaped, overflow="ellipsis")
+    return name.append(MARK * row.shaped)
 
 
 def _words(title: str) -> list[str]:
@@ -170,7 +178,9 @@ def _caption(table: Table, columns: list[int], errors: bool, key: str) -> str:
     elif table.n is not None:
         words.append(f"n = {table.n}")
     if any(cell.mark for cell in cells):
-        words.append("best bold, second underlined")
+        words.append("bold: not clearly worse than the best")
     if any("≤" in cell.number for cell in cells):
         words.append("≤ an upper bound")
+    if any(row.shaped for row in table.rows):
+        words.append(f"{MARK} shaped, may follow another law")
     return "; ".join(words) + ("." if words else "") + (f"\n{key}" if key else "")

@@ -2,6 +2,11 @@
 
 from collections.abc import Sequence
 
+SHAPED_MEANS = (
+    "shaped: drawn first, taken back or truncated, so the sequences may follow another law than "
+    "the denoiser's."
+)
+
 
 def plural(count: int, word: str) -> str:
     """ "1 world", "5 worlds"."""

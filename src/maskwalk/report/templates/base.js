@@ -8,7 +8,8 @@ const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 const byId = (id) => document.getElementById(id);
 const on = (nodes, event, handler) => nodes.forEach((node) => node.addEventListener(event, () => handler(node)));
 const clamp = (v, low, high) => Math.min(Math.max(v, low), high);
-const labelOf = (cell) => data.samplers[cell.s].label;
+const MARK = "†";  // stands beside every shaped result
+const labelOf = (cell) => data.samplers[cell.s].label + (cell.law ? MARK : "");
 const familyOf = (cell) => data.samplers[cell.s].family;
 
 function svg(name, attributes = {}, ...children) {

@@ -1,34 +1,45 @@
-// Samplers no other beats in both cost and value; ties share one place.
-function paretoFront(cells, value, sign) {
-  const order = [...cells].sort((a, b) => costOf(a) - costOf(b) || sign * (value(b) - value(a)));
+// The value to compare by: what is better than exact sequences get is no better than they.
+function settledValue(metric, e) {
+  return e.floor == null ? e.v : metric.better * Math.min(metric.better * e.v, metric.better * e.floor);
+}
+
+// Who may lead: exact and factorised results; shaped ones where there are no others.
+function lawful(cells) {
+  const rest = cells.filter((c) => !c.law);
+  return rest.length ? rest : [...cells];
+}
+// Shaped results that are better, beyond the noise, than every lawful one of at most their cost.
+function aheadByShaping(cells, metric) {
+  const of = (cell) => cell.e[metric.key], rest = cells.filter((c) => !c.law);
+  const gain = (a, b) => metric.better * (settledValue(metric, of(a)) - settledValue(metric, of(b)));
+  const leads = (a, b) => costOf(b) > costOf(a) || gain(a, b) > Math.hypot(of(a).half || 0, of(b).half || 0);
+  return rest.length && metric.better ? cells.filter((c) => c.law && rest.every((other) => leads(c, other))) : [];
+}
+
+// The steps of the Pareto front that leave the interval of the step before (stats.clear_steps); equal
+// ones share a place. Halves of intervals add as errors do: in squares.
+function paretoFront(cells, metric) {
+  const of = (cell) => cell.e[metric.key], value = (cell) => settledValue(metric, of(cell)), sign = metric.better;
+  const order = lawful(cells).sort((a, b) => costOf(a) - costOf(b) || sign * (value(b) - value(a)));
   const front = [];
   for (const cell of order) {
     const last = front.at(-1);
     if (last && costOf(last.cell) === costOf(cell) && value(last.cell) === value(cell)) last.ties += 1;
-    else if (!last || sign * (value(cell) - value(last.cell)) > 0) front.push({ cell, ties: 0 });
+    else if (!last || sign * (value(cell) - value(last.cell)) > Math.hypot(of(cell).half || 0, of(last.cell).half || 0)) front.push({ cell, ties: 0 });
   }
   return front;
 }
 
-// The steps of a front that leave the interval of the step kept before (stats.clear_steps), but not
-// the worst value there is. Halves of intervals add as errors do: in squares.
-function clearSteps(front, metric) {
-  const kept = [], worst = metric.limits[metric.better > 0 ? 0 : 1];
-  for (const { cell } of front) {
-    const now = cell.e[metric.key], last = kept.at(-1)?.e[metric.key];
-    if (!last || metric.better * (now.v - last.v) > Math.hypot(now.half || 0, last.half || 0)) kept.push(cell);
-  }
-  return new Set(kept.filter((cell) => cell.e[metric.key].v !== worst));
-}
-
-// Moves points that would cover each other sideways; those on the front keep their place. In a crowd
-// only a little: a row of fifty equal points would spread over calls that nobody made.
-function dodge(points, gap) {
+// Points stand where their numbers are; those that share a place get rings of different sizes around
+// the first of them. `mates` of a point are the points at its place, itself among them.
+function ringUp(points, gap, most) {
+  const near = (p, q) => Math.hypot(p.x - q.x, p.y - q.y) < gap;
   const placed = [];
-  for (const point of [...points].sort((a, b) => b.front - a.front || a.x - b.x)) {
-    const free = (x) => placed.every((q) => Math.hypot(q.x - x, q.y - point.y) >= gap * 0.99);
-    const tries = Array.from({ length: data.crowd || data.single ? 5 : 25 }, (_, k) => point.x + (k % 2 ? 1 : -1) * Math.ceil(k / 2) * gap);
-    point.x = tries.find(free) ?? point.x;
+  for (const point of [...points].sort((a, b) => b.front - a.front)) {
+    const taken = new Set(placed.filter((q) => near(point, q)).map((q) => q.ring));
+    point.ring = 0;
+    while (point.ring < most && taken.has(point.ring)) point.ring += 1;
+    point.mates = points.filter((q) => near(point, q));
     placed.push(point);
   }
 }

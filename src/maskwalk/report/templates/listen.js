@@ -20,7 +20,7 @@ function listen(root, figure, points, { frame, back, width }) {
     }
     const near = points.map((p) => ({ p, d: Math.hypot(p.x - px, p.y - py) })).reduce((a, b) => (b.d < a.d ? b : a), { d: 22 });
     light(near.p ? near.p.cell.s : null);
-    if (near.p) showTip(labelOf(near.p.cell), tell(near.p.cell), event.clientX, event.clientY);
+    if (near.p) showTip(labelOf(near.p.cell), tell(near.p.cell) + matesOf(near.p, figure.dataset.metric), event.clientX, event.clientY);
     else hideTip();
   });
   root.addEventListener("pointerup", (event) => {
@@ -36,3 +36,7 @@ function listen(root, figure, points, { frame, back, width }) {
   root.addEventListener("dblclick", () => resetZoom(figure));
 }
 function resetZoom(figure) { state.zoom.delete(figure.dataset.metric + figure.dataset.panel); drawPlot(figure); }
+function matesOf(point, key) {
+  const others = point.mates.filter((q) => q !== point).map(({ cell }) => [labelOf(cell), `${estimated(metricOf[key], cell.e[key])} at ${brief(costOf(cell))}`]);
+  return alsoHere(others);
+}

@@ -26,7 +26,7 @@ function tellRow(row, group) {
   const bound = row.upper ? "at most " : "";
   const lines = [`${metricOf[data.cost].title} ${brief(row.cost)} on average, ${row.most} at most`];
   if (row.infinite) lines.push(`KL infinite: ${(100 * row.lost).toFixed(1)} % of the sequences cannot be drawn`);
-  else if (row.kl != null) lines.push(`KL ${bound}${row.kl.toFixed(3)}${row.half == null ? "" : ` ± ${row.half.toFixed(3)}`} nats per sequence`);
+  else if (row.kl != null) lines.push(`KL ${bound}${row.kl.toFixed(3)}${row.half ? ` ± ${Math.max(row.half, 0.001).toFixed(3)}` : ""} nats per sequence`);
   else lines.push(`negative log-likelihood ${bound}${row.nll.toFixed(2)} nats per sequence`);
   if (row.dependence != null) lines.push(`dependence ${nats(row.dependence)}, denoiser ${row.infinite && row.denoiser == null ? "infinite" : nats(row.denoiser)}`);
   if (row.quality != null) lines.push(`${group.quality} by replay ${row.quality.toFixed(3)}${row.reliable === false ? " (unreliable: few sequences carry it)" : ""}`);
@@ -149,7 +149,7 @@ function drawCurves(figure, plot) {
   for (const row of rows) {
     const d = `M${row.rounds.map((round, r) => `${x(r)},${y(lostIn(round))}`).join("L")}`;
     root.append(svg("path", { class: `series-line fam${familyOf(row)}`, d, "data-s": row.s }));
-    row.rounds.forEach((round, r) => points.push({ s: row.s, family: familyOf(row), px: x(r), py: y(lostIn(round)), title: `${labelOf(row)}, round ${r + 1}`, words: tellRound(row, r) }));
+    row.rounds.forEach((round, r) => points.push({ s: row.s, family: familyOf(row), px: x(r), py: y(lostIn(round)), title: `${labelOf(row)}, round ${r + 1}`, number: nats(lostIn(round)), words: tellRound(row, r) }));
   }
   const nodes = points.map((p) => {
     const node = svg("g", { class: `point fam${p.family}`, "data-s": p.s }), mark = marker(p.family, 3.2, p.px, p.py);

@@ -51,9 +51,9 @@ on([byId("all")], "click", () => show(everyone, true));
 if (data.crowd) {
   on([byId("none")], "click", () => show(everyone, false));
   on([byId("fronts")], "click", () => {
-    const { key, better } = metricOf[data.quality];
+    const metric = metricOf[data.quality], { key } = metric;
     const here = data.panels.map((_, p) => inPanel(p).filter((c) => c.m === state.mode && drawable(c, key)));
-    const best = new Set(here.flatMap((cells) => paretoFront(cells, (c) => c.e[key].v, better).map(({ cell }) => cell.s)));
+    const best = new Set(here.flatMap((cells) => paretoFront(cells, metric).map(({ cell }) => cell.s)));
     everyone.forEach((s) => (best.has(s) ? state.hidden.delete(s) : state.hidden.add(s)));
     show([], true);
   });

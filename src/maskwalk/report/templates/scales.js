@@ -17,15 +17,17 @@ function valueRange(panel, metric, cells) {
   return [grounded ? 0 : least - pad, most + pad];
 }
 
+const LEAST_COST = 1 / 16;  // on a logarithmic axis; a mean may be below one call, and nothing has no place
+
 // The maps from (cost, value) to pixels and back.
 function scales(panel, metric, frame) {
   const cells = inPanel(panel).filter((c) => drawable(c, metric.key));
-  const along = (v) => (state.log ? Math.log2(Math.max(v, 1)) : v);
+  const along = (v) => (state.log ? Math.log2(Math.max(v, LEAST_COST)) : v);
   const costs = cells.map((c) => along(costOf(c)));
   const [low, high] = [Math.min(...costs), Math.max(...costs)];
   const zoom = state.zoom.get(`${metric.key}${panel}`);
   const [[a, b], [c, d]] = zoom || [high - low < 1e-6 ? [low - 1, high + 1] : [low, high], valueRange(panel, metric, cells)];
-  const room = zoom ? 0 : 1;  // for labels on the left, and for points set side by side
+  const room = zoom ? 0 : 1;  // for labels
   const [left, right] = [frame[0] + (data.single ? 34 : 64) * room, frame[2] - 32 * room];
   const [up, down] = [frame[1] + 7 * room, frame[3] - 7 * room];
   const x = (v) => left + ((along(v) - a) / (b - a)) * (right - left);

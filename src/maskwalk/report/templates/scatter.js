@@ -1,4 +1,6 @@
 // ---------------------------------------------------------------- figures: a metric against cost
+const RING = 2;  // pixels from one ring to the next
+
 function drawPlot(figure) {
   const panel = +figure.dataset.panel, metric = metricOf[figure.dataset.metric], { key } = metric;
   const plot = figure.querySelector(".plot"), wide = figure.classList.contains("wide");
@@ -30,7 +32,7 @@ function drawPlot(figure) {
   drawn.push(...drawReference(root, inside, metric, panel, frame, y));
   drawLines(inside, cells, (c) => `${x(costOf(c))},${y(value(c))}`);
   const bounded = cells.some((c) => c.e[key].bound);  // a bound may be beaten or not: nobody knows
-  const front = metric.better && !bounded ? paretoFront(cells, value, metric.better) : [];
+  const front = metric.better && !bounded ? paretoFront(cells, metric) : [];
   drawn.push(...drawFront(inside, front.map(({ cell }) => [x(costOf(cell)), y(value(cell))]), frame));
 
   const best = new Map(front.map(({ cell, ties }) => [cell, labelOf(cell) + (ties ? ` +${ties}` : "")]));
@@ -38,14 +40,15 @@ function drawPlot(figure) {
     .map((cell) => ({ cell, x: x(costOf(cell)), y: y(value(cell)), front: best.has(cell) ? 1 : 0 }))
     .filter((p) => p.x >= frame[0] - 1 && p.x <= frame[2] + 1 && p.y >= frame[1] - 8 && p.y <= frame[3] + 8)
     .sort((a, b) => costOf(a.cell) - costOf(b.cell) || value(b.cell) - value(a.cell));
-  dodge(points, wide ? 10 : 8);
-  if (data.crowd) points.sort((a, b) => a.front - b.front);  // the front is drawn last, on top
-  const nodes = points.map((p) => drawPoint(p, key, y, (wide ? 5.5 : 4.6) - (data.crowd && !p.front ? 1 : 0)));
-  inside.append(...nodes);
-  rove(nodes);
+  ringUp(points, wide ? 7 : 6, data.crowd ? 1 : 3);
+  const nodes = new Map(points.map((p) => [p, drawPoint(p, key, y, (wide ? 5.5 : 4.6) - (data.crowd && !p.front ? 1 : 0))]));
+  const order = [...points].sort((a, b) => b.ring - a.ring || a.front - b.front);  // the front is drawn last, on top
+  inside.append(...order.map((p) => nodes.get(p)), ...counts(points));
+  rove([...nodes.values()]);
 
-  const clear = clearSteps(front, metric), causal = (cell) => data.samplers[cell.s].causal;
-  const wanted = points.map((point) => ({ point, words: best.get(point.cell) || labelOf(point.cell), must: clear.has(point.cell) || causal(point.cell) }));
+  const worst = metric.limits[metric.better > 0 ? 0 : 1], causal = (cell) => data.samplers[cell.s].causal;
+  const ahead = new Set(bounded ? [] : bestShaped(cells, metric));
+  const wanted = points.map((point) => ({ point, words: best.get(point.cell) || labelOf(point.cell), must: (point.front && value(point.cell) !== worst) || causal(point.cell) || ahead.has(point.cell) }));
   const labelled = wanted.filter((label) => label.must || wide).sort((a, b) => b.must - a.must);
   for (const { box, far, point, words } of placeLabels(labelled, points, drawn, [frame[0] + 2, 0, frame[2] - 2, frame[3] - 2], metric.better || 1)) {
     if (far > 8) root.append(line("leader", point.x, point.y, clamp(point.x, box[0], box[2]), clamp(point.y, box[1], box[3])));
@@ -53,6 +56,12 @@ function drawPlot(figure) {
   }
   listen(root, figure, points, { frame, back, width });
   plot.replaceChildren(root);
+}
+
+// Of the shaped results beyond a front the one that is best, the cheapest of equals.
+function bestShaped(cells, metric) {
+  const score = (c) => metric.better * c.e[metric.key].v;
+  return aheadByShaping(cells, metric).sort((a, b) => score(b) - score(a) || costOf(a) - costOf(b)).slice(0, 1);
 }
 
 // The settings of a family, joined.
@@ -98,12 +107,22 @@ function drawReference(root, inside, metric, panel, frame, y) {
   return [[frame[0], level - 1, frame[2], level + 1], [frame[0], above - 11, frame[0] + 6 + textWidth(words), above + 3]];
 }
 
-function drawPoint({ cell, x, y: height, front }, key, y, size) {
-  const [low, high] = ends(cell.e[key]), mark = marker(familyOf(cell), size, x, height);
-  const node = svg("g", { class: `point fam${familyOf(cell)}${data.crowd && !front ? " behind" : ""}`, "data-s": cell.s });
+// A ring is an outline, so that what it surrounds is seen.
+function drawPoint({ cell, x, y: height, front, ring }, key, y, size) {
+  const [low, high] = ends(cell.e[key]), mark = marker(familyOf(cell), size + ring * RING, x, height);
+  const kinds = [data.crowd && !front ? "behind" : "", ring ? "ring" : ""].join(" ");
+  const node = svg("g", { class: `point fam${familyOf(cell)} ${kinds}`, "data-s": cell.s });
   if (high > low) node.append(line("error", x, y(low), x, y(high)));
   node.append(mark);
   speak(node, mark, { s: cell.s, title: labelOf(cell), words: tell(cell) });
   return node;
 }
 
+// How many marks are at a place, from three on; the larger of two counts that would touch.
+function counts(points) {
+  const apart = 14, kept = [];
+  for (const p of [...points].sort((a, b) => b.mates.length - a.mates.length)) {
+    if (p.mates.length > 2 && kept.every((q) => Math.abs(p.x - q.x) > apart || Math.abs(p.y - q.y) > apart)) kept.push(p);
+  }
+  return kept.map(({ x, y, mates }) => text("count", x + 7 + RING, y - 6, mates.length));
+}

@@ -70,7 +70,7 @@ function drawSeries(figure) {
     node.append(mark);
     const at = p.x == null ? "" : `${shown.axis} ${p.x}\n`;
     const n = p.n == null ? "" : `${counted(p.n)}; `;
-    Object.assign(p, { title: data.samplers[p.s].label, words: `${at}${shown.y} ${estimated(metric, p)}\n${n}${INTERVAL}` });
+    Object.assign(p, { title: data.samplers[p.s].label + (p.shaped ? MARK : ""), number: estimated(metric, p), words: `${at}${shown.y} ${estimated(metric, p)}\n${p.shaped ? `${MARK} shaped\n` : ""}${n}${INTERVAL}` });
     speak(node, mark, p);
     return node;
   });

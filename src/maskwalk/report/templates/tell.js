@@ -4,8 +4,8 @@ const metricOf = Object.fromEntries(data.metrics.map((m) => [m.key, m]));
 const numberOf = (metric, v) => (metric.plain ? brief(v) : fixed(v, metric.digits));
 const counted = (n) => `n = ${n.toLocaleString("en")}`;
 function estimated(metric, { v, half, bound }) {
-  const certain = metric.plain && half != null && !+fixed(half, metric.digits);  // a cost
-  const error = certain ? "" : ` ± ${half == null ? "–" : fixed(half, metric.digits)}`;
+  const certain = half != null && (metric.plain ? !+fixed(half, metric.digits) : half < 1e-12);
+  const error = certain ? "" : ` ± ${half == null ? "–" : fixed(Math.max(half, 10 ** -metric.digits), metric.digits)}`;
   return `${bound ? "≤ " : ""}${numberOf(metric, v)}${error}`;
 }
 
@@ -32,7 +32,15 @@ function tell(cell) {
     const { v, sd, away: z } = cell.paper;
     lines.push(`paper ${fixed(v)}${sd == null ? "" : `, sd ${fixed(sd)}`}${z == null ? "" : `; ours is ${away(z)}`}`);
   }
+  if (cell.law) lines.push(`${MARK} shaped: ${cell.law}`);
   lines.push(`${usual == null ? "" : `${counted(usual)}; `}${INTERVAL}`);
   return lines.join("\n");
 }
 
+// What else is at a place: [name, number] of each, a line each.
+const MOST_TOLD = 9;
+function alsoHere(others) {
+  const lines = others.slice(0, MOST_TOLD).map(([name, number]) => `${name}: ${number}`);
+  const rest = others.length - lines.length;
+  return lines.length ? `\nAlso here:\n${lines.join("\n")}${rest > 0 ? `\nand ${rest} more` : ""}` : "";
+}

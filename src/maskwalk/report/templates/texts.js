@@ -16,7 +16,7 @@ function drawTexts() {
     const s = picked(pick), cells = s == null ? data.references : data.cells;
     const cell = cells.find((c) => c.m === state.mode && c.p === panel && c.s === s);
     const side = byId(`text-${pick.dataset.side}`), found = cell?.texts?.[which];
-    side.querySelector("h3").textContent = s == null ? data.reference : data.samplers[s].label;
+    side.querySelector("h3").textContent = s == null ? data.reference : labelOf(cell ?? { s });
     side.querySelector(".hint").textContent = cell ? aboutText(cell) : "";
     side.querySelector(".text").replaceChildren(found ?? empty(cell ? "This text was not recorded." : "Not run in this mode."));
   }

@@ -30,14 +30,16 @@ function speak(node, mark, { s, title, words }) {
   node.addEventListener("blur", () => { hideTip(); light(null); });
 }
 
-// The mark nearest to the pointer speaks: points are {px, py, s, title, words}.
+// The mark nearest to the pointer speaks: points are {px, py, s, title, number, words}. It
+// names the others at its place.
 function nearest(root, width, points) {
   root.addEventListener("pointermove", (event) => {
     const box = root.getBoundingClientRect(), scale = width / box.width;
     const [x, y] = [(event.clientX - box.left) * scale, (event.clientY - box.top) * scale];
     const { p } = points.map((q) => ({ p: q, d: Math.hypot(q.px - x, q.py - y) })).reduce((a, b) => (b.d < a.d ? b : a), { d: 22 });
     light(p ? p.s : null);
-    if (p) showTip(p.title, p.words, event.clientX, event.clientY);
+    const others = p ? points.filter((q) => q !== p && Math.hypot(q.px - p.px, q.py - p.py) < 5) : [];
+    if (p) showTip(p.title, p.words + alsoHere(others.map((q) => [q.title, q.number])), event.clientX, event.clientY);
     else hideTip();
   });
   root.addEventListener("pointerleave", () => { hideTip(); light(null); });
