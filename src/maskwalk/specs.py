@@ -23,7 +23,18 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
-from maskwalk.errors import MaskwalkError, unknown
+from maskwalk.errors import (
+    MaskwalkError,
+    check_numbers,
+    lacking,
+    misbehaved,
+    own_file,
+    own_source,
+    shown,
+    told_of,
+    unknown,
+    user_code,
+)
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -51,15 +62,15 @@ def _show(value: Any) -> str:
 def parse(text: str) -> Spec:
     """Reads a spec string; anything but names, literals and nested specs is refused."""
     if not isinstance(text, str):
-        raise MaskwalkError(f"A spec is a string, not {text!r}. {HINT}")
+        raise MaskwalkError(f"A spec is a string, not {shown(text)}. {HINT}")
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise MaskwalkError(f"Cannot read the spec {text!r}. {HINT}") from None
+        raise MaskwalkError(f"Cannot read the spec {shown(text)}. {HINT}") from None
     value = _value(tree, text)
     if isinstance(value, Spec):
         return value
-    raise MaskwalkError(f"The spec {text!r} names nothing. {HINT}")
+    raise MaskwalkError(f"The spec {shown(text)} names nothing. {HINT}")
 
 
 def _value(tree: ast.expr, text: str) -> Any:
@@ -69,25 +80,28 @@ def _value(tree: ast.expr, text: str) -> Any:
         kwargs: dict[str, Any] = {}
         for keyword in tree.keywords:
             if keyword.arg is None or keyword.arg in kwargs:
-                raise MaskwalkError(f"Cannot read the spec {text!r}. {HINT}")
+                raise MaskwalkError(f"Cannot read the spec {shown(text)}. {HINT}")
             kwargs[keyword.arg] = _value(keyword.value, text)
         return Spec(tree.func.id, tuple(_value(a, text) for a in tree.args), kwargs)
     try:
         return ast.literal_eval(tree)
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
         raise MaskwalkError(
-            f"The spec {text!r} contains code; only literal values and nested specs are allowed."
+            f"The spec {shown(text)} contains code; only literals and nested specs are allowed."
         ) from None
 
 
 class Registry(Generic[T]):
     """The table of one kind of thing. Parameters named in `context` come from the caller.
 
-    `home` is the module whose import fills the table, so that it is never found empty.
+    `home` is the module whose import fills the table, so that it is never found empty. `makes` is
+    the class (or protocol) of what its members make: a user's that makes something else is named.
     """
 
-    def __init__(self, kind: str, context: tuple[str, ...] = (), home: str | None = None) -> None:
-        self.kind, self.context, self._home = kind, context, home
+    def __init__(
+        self, kind: str, context: tuple[str, ...] = (), home: str | None = None, makes: Any = None
+    ) -> None:
+        self.kind, self.context, self._home, self._makes = kind, context, home, makes
         self._members: dict[str, Callable[..., T]] = {}
         self._parts: dict[str, dict[str, Registry[Any]]] = {}
 
@@ -137,6 +151,7 @@ class Registry(Generic[T]):
 
     def _bind(self, spec: Spec) -> dict[str, Any]:
         known = {p.name: p for p in self.parameters(spec.name)}
+        check_numbers(f"{self.kind} {spec.name!r}", [*spec.args, *spec.kwargs.values()])
         if len(spec.args) > len(known):
             raise MaskwalkError(
                 f"{self.kind} {spec.name!r} takes at most {len(known)} values "
@@ -165,7 +180,7 @@ class Registry(Generic[T]):
                 example = next(iter(table), "name")
                 raise MaskwalkError(
                     f"{key} of {self.kind} {spec.name!r} must be a {table.kind} as a spec, such as "
-                    f"{example}(…), not {values[key]!r}."
+                    f"{example}(…), not {shown(values[key])}."
                 )
         return {key: values[key] for key in known}
 
@@ -201,8 +216,22 @@ class Registry(Generic[T]):
         for key, value in values.items():
             if isinstance(value, Spec):
                 values[key] = str(value) if key in parts else self.build(value, **context)
-        wanted = _signature(self[spec.name]).parameters
-        return self[spec.name](**{k: v for k, v in context.items() if k in wanted}, **values)
+        maker = self[spec.name]
+        told = {k: v for k, v in context.items() if k in _signature(maker).parameters}
+        if own_source(maker) is None:
+            return maker(**told, **values)
+        with user_code():
+            made = maker(**told, **values)
+        self._check_made(maker, made)
+        return made
+
+    def _check_made(self, maker: Callable[..., T], made: object) -> None:
+        """What a user's member makes is of this table's kind, or a sentence."""
+        if self._makes is None or isinstance(made, self._makes):
+            return
+        lacks = lacking(made, self._makes)
+        more = f"; it has no {', '.join(lacks)}" if lacks and made is not None else ""
+        raise misbehaved(maker, f"makes {shown(made)}, which is no {self.kind}{more}.")
 
 
 @cache
@@ -229,10 +258,17 @@ def load_plugin(path: str) -> ModuleType:
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
+    own_file(file, path)
     try:
         spec.loader.exec_module(module)
-    except Exception as problem:
-        raise MaskwalkError(f"{path} failed: {type(problem).__name__}: {problem}.") from problem
+    except MaskwalkError:
+        raise
+    except SyntaxError as problem:
+        line = f" at line {problem.lineno}" if problem.lineno else ""
+        raise MaskwalkError(f"{path} is not Python{line}: {problem.msg}.") from None
+    except (Exception, SystemExit) as problem:
+        told = told_of(problem, "when it was read")
+        raise told or MaskwalkError(f"{path} failed: {shown(problem)}.") from problem
     return module
 
 
@@ -242,10 +278,22 @@ def load_installed_plugins() -> tuple[str, ...]:
     found = sorted(entry_points(group=PLUGINS), key=lambda point: point.name)
     for point in found:
         try:
+            _own_package(point.module)
             point.load()
-        except Exception as problem:
+        except (Exception, SystemExit) as problem:
+            told = told_of(problem)
+            lines = "" if told is None else "\n" + "\n".join(str(told).split("\n")[1:])
             raise MaskwalkError(
                 f"The plug-in {point.name} ({point.value}) failed: {type(problem).__name__}: "
-                f"{problem}. Uninstall it, or mend it."
+                f"{problem}. Uninstall it, or mend it.{lines}"
             ) from problem
     return tuple(point.name for point in found)
+
+
+def _own_package(module: str) -> None:
+    """Frames of a plug-in's package, or of its single file, are a user's own."""
+    package = importlib.util.find_spec(module.partition(".")[0])
+    for folder in (package.submodule_search_locations or ()) if package is not None else ():
+        own_file(folder)
+    if package is not None and package.origin is not None and package.has_location:
+        own_file(package.origin)
