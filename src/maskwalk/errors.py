@@ -18,6 +18,7 @@ from typing import Any
 
 MOST = 2**31 - 1  # the largest whole number where a parameter has no limit of its own
 SEEDS = 2**63 - 1  # the largest seed
+ROUNDS = 65_535  # the largest number of steps of a sampler
 LARGE = 1e300  # decimals stay below, so that sums and products of a few stay finite
 SHOWN = 80  # characters of a value in a sentence
 FRAMES = 8  # frames of a user's traceback that are shown: the outermost, and the last ones

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from maskwalk.bench.records import Record, RecordFile, load_records
+from maskwalk.errors import user_code
 
 FUNCTIONS = {  # what a job may name
     "cell": "maskwalk.bench.cell:cell_record",
@@ -49,7 +50,8 @@ Engine = Callable[[Sequence[Job]], Iterator[tuple[Job, Result]]]
 def call(function: str, arguments: dict[str, Any], device: str) -> Result:
     """Runs a job's function in this process."""
     module, _, name = FUNCTIONS[function].partition(":")
-    result: Result = getattr(import_module(module), name)(**arguments, device=device)
+    with user_code():
+        result: Result = getattr(import_module(module), name)(**arguments, device=device)
     return result
 
 

@@ -35,7 +35,7 @@ class Workers:
         self._lock = threading.Lock()
         self._answers: Queue[Answer] = Queue()
         count = min(workers, len(self.jobs))
-        self._processes = [_start(device, plugins) for _ in range(count)]
+        self._processes = [_start(device, plugins, count) for _ in range(count)]
         for process in self._processes:
             threading.Thread(target=self._feed, args=(process,), daemon=True).start()
 
@@ -101,9 +101,10 @@ class Processes:
             yield from team
 
 
-def _start(device: str, plugins: Sequence[str]) -> "subprocess.Popen[str]":
+def _start(device: str, plugins: Sequence[str], count: int) -> "subprocess.Popen[str]":
     paths = [str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     single = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    single["MASKWALK_PROCESSES"] = str(count)  # they share this machine's memory
     code = "import sys; from maskwalk.bench.workers import main; main(sys.argv[1], sys.argv[2:])"
     return subprocess.Popen(
         [sys.executable, "-c", code, device, *plugins],

@@ -70,7 +70,8 @@ class Metrics(Registry[Estimate | None]):
     """The table of metrics, with their descriptions."""
 
     def __init__(self) -> None:
-        super().__init__("metric", context=("sample",), home="maskwalk.worlds.table")
+        made = Estimate | None
+        super().__init__("metric", context=("sample",), home="maskwalk.worlds.table", makes=made)
         self._described: dict[str, Metric] = {}
         self._worlds: dict[str, str | tuple[str, ...] | None] = {}
         self._reads: dict[str, str] = {}

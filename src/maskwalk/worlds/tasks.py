@@ -19,6 +19,7 @@ from torch import Tensor
 from maskwalk.errors import MaskwalkError, real, whole
 from maskwalk.specs import Registry
 from maskwalk.streams import Purpose, block_uniforms
+from maskwalk.worlds.sizes import check_sequences
 from maskwalk.worlds.world import World
 
 HELD_OUT = 1_000_000_000
@@ -36,12 +37,13 @@ class Prompts:
 
 
 TASKS: Registry[Prompts] = Registry(
-    "task", context=("world", "prompts", "seed"), home="maskwalk.worlds.table"
+    "task", context=("world", "prompts", "seed"), home="maskwalk.worlds.table", makes=Prompts
 )
 
 
 def masked_rows(world: World, count: int) -> Int64[Tensor, "n length"]:
     """Fully masked sequences."""
+    check_sequences(count, world.length)
     return torch.full((count, world.length), world.vocab_size, dtype=torch.int64)
 
 

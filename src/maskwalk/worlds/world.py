@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float64, Int64
 from torch import Tensor
 
 from maskwalk.denoiser import Denoiser
-from maskwalk.errors import MaskwalkError
+from maskwalk.errors import MaskwalkError, misbehaved, shown
 from maskwalk.specs import Registry
 
 
@@ -65,13 +65,21 @@ class Listed(World, Protocol):
         ...
 
 
-WORLDS: Registry[World] = Registry("world", home="maskwalk.worlds.table")
+LONGEST = 65_535  # positions: a random stream addresses them by 16 bits
+WORLDS: Registry[World] = Registry("world", home="maskwalk.worlds.table", makes=World)
 
 
 @lru_cache(maxsize=4)
 def build_world(spec: str) -> World:
     """The world of a canonical spec (kept: the cells of one world come after each other)."""
     world = WORLDS.build(spec)
+    for name in ("length", "vocab_size"):
+        if isinstance(getattr(world, name), bool) or not isinstance(getattr(world, name), int):
+            raise misbehaved(world, f"has {name} {shown(getattr(world, name))}, no whole number.")
+    if world.length > LONGEST:
+        raise MaskwalkError(
+            f"{spec} has {world.length:,} positions; a sequence has at most {LONGEST:,}."
+        )
     if world.length < 1 or world.vocab_size < 1:
         raise MaskwalkError(
             f"{spec} has {world.length} positions and {world.vocab_size} tokens; a world needs at "

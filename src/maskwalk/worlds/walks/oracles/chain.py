@@ -35,7 +35,7 @@ from maskwalk.worlds.sparse import Sparse
 from maskwalk.worlds.walks.laws import ChainLaw
 from maskwalk.worlds.walks.oracles.base import TOO_SMALL, Oracle, chunks
 
-LIMIT = 6 * 10**9  # bytes of tables
+LIMIT = 25 * 10**8  # bytes of tables: beyond, the sparse oracle takes a quarter of the memory
 CACHE, DEVICE = 2**16, 2**24  # numbers in a chunk: in a processor's cache, on an accelerator
 # The tables hold 2^500 P^g: then products of two entries as small as 1e-300 do not underflow.
 SCALE = 2.0**500
