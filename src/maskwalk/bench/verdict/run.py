@@ -122,7 +122,8 @@ def _suite(
 def _own(cell: Cell, sampler: Sampler, scene: Scene) -> Outcome:
     """The policy's outcome; what it raises becomes a sentence."""
     try:
-        return outcome(cell, sampler)
+        with user_code(f"in {scene.title}"):
+            return outcome(cell, sampler)
     except MaskwalkError:
         raise
     except Exception as problem:
@@ -196,7 +197,11 @@ class _Bar:
     """A progress bar on stderr that also counts what others have finished meanwhile."""
 
     def __init__(self, shown: bool) -> None:
-        columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn())
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(20),
+            MofNCompleteColumn(),
+        )
         console = Console(stderr=True, highlight=False)
         self._progress = Progress(
             *columns, TimeElapsedColumn(), console=console, disable=not shown, transient=True

@@ -16,12 +16,15 @@ from jaxtyping import Float
 from torch import Tensor
 
 from maskwalk.denoisers.network.attention import rotation
-from maskwalk.errors import MaskwalkError, whole
+from maskwalk.errors import MOST, MaskwalkError, whole
 from maskwalk.streams import Purpose, block_uniforms
 
 FREQUENCIES = 256  # width of the sinusoidal embedding of σ
 ALIGN = 64  # numbers: keeps every group on a 128-byte boundary, as fast matrix kernels want
 Weights = dict[str, Tensor]  # name -> (models, …)
+
+
+LARGEST = {"length": 65_536, "hidden": 16_384, "cond": 16_384, "blocks": 256, "heads": 1024}
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ class DDiTConfig:
 
     def __post_init__(self) -> None:
         for name in ("vocab_size", "length", "hidden", "cond", "blocks", "heads"):
-            whole(name, getattr(self, name), 1)
+            whole(name, getattr(self, name), 1, LARGEST.get(name, MOST))
         if self.hidden % (2 * self.heads):
             raise MaskwalkError(
                 f"hidden must be a multiple of twice the heads (rotary positions turn pairs), "
