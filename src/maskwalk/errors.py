@@ -140,9 +140,9 @@ def misbehaved(thing: object, did: str) -> UserCodeError:
 
 def lacking(thing: object, protocol: Any) -> list[str]:
     """What a protocol asks for and a thing does not have."""
-    asked = {*vars(protocol), *getattr(protocol, "__annotations__", ())}
     if not getattr(protocol, "_is_protocol", False):
         return []
+    asked = {*vars(protocol), *getattr(protocol, "__annotations__", ())}
     return sorted(name for name in asked if name[0] != "_" and not hasattr(thing, name))
 
 

@@ -35,7 +35,7 @@ from maskwalk.errors import seed_number, whole
 from maskwalk.streams import Streams
 from maskwalk.worlds.metrics import METRICS, REPLAY, Sample, measure
 from maskwalk.worlds.sizes import check_sequences
-from maskwalk.worlds.tasks import TASKS, Prompts
+from maskwalk.worlds.tasks import TASKS, Prompts, build_prompts
 from maskwalk.worlds.world import build_world
 
 BATCH, ACCELERATOR_BATCH = 1024, 16_384  # sequences decoded at once; results do not depend on it
@@ -132,7 +132,7 @@ def _denoiser(name: str, device: str, world: str) -> Denoiser:
 
 @lru_cache(maxsize=4)
 def _prompts(task: str, count: int, seed: int, world: str) -> Prompts:
-    return TASKS.build(task, world=build_world(world), prompts=count, seed=seed)
+    return build_prompts(task, build_world(world), count, seed)
 
 
 def run_cell(

@@ -23,7 +23,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from maskwalk.errors import MaskwalkError
+from maskwalk.errors import MaskwalkError, misbehaved, shown
 from maskwalk.specs import F, Registry, parse
 from maskwalk.stats import Estimate, mean, plain_mean
 from maskwalk.worlds.tasks import Prompts
@@ -184,6 +184,11 @@ class Sample:
 def measure(sample: Sample, names: Iterable[str]) -> dict[str, dict[str, Any] | None]:
     """The named metrics of a sample, as they stand in a record."""
     estimates = {name: METRICS.build(name, sample=sample) for name in names}
+    for name, value in estimates.items():
+        if value is not None and not all(
+            isinstance(x, int | float) for x in (value.value, value.n)
+        ):
+            raise misbehaved(METRICS[METRICS.name_of(name)], f"gives {shown(value)}, no numbers.")
     return {name: None if value is None else value.as_dict() for name, value in estimates.items()}
 
 

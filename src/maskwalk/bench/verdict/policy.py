@@ -64,7 +64,7 @@ def _swept(name: str, maker: Any) -> Candidate:
 
 def _sweep(name: str, maker: Any) -> list[dict[str, Any]]:
     """The settings of a class, or a sentence."""
-    sweep = getattr(maker, "sweep", ({},))
+    sweep: Any = getattr(maker, "sweep", ({},))
     fine = isinstance(sweep, list | tuple) and all(
         isinstance(some, dict) and all(isinstance(key, str) for key in some) for some in sweep
     )

@@ -31,7 +31,7 @@ from maskwalk.decoding.kinds import FACTORISED, SHAPED
 from maskwalk.decoding.policy import Sampler
 from maskwalk.denoiser import Denoiser
 from maskwalk.denoisers.resolve import build_denoiser
-from maskwalk.errors import MaskwalkError, whole
+from maskwalk.errors import MaskwalkError, user_code, whole
 from maskwalk.resources import one_thread
 from maskwalk.worlds.tasks import TASKS
 from maskwalk.worlds.world import build_world
