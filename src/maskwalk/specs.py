@@ -84,11 +84,13 @@ def _value(tree: ast.expr, text: str) -> Any:
             kwargs[keyword.arg] = _value(keyword.value, text)
         return Spec(tree.func.id, tuple(_value(a, text) for a in tree.args), kwargs)
     try:
-        return ast.literal_eval(tree)
+        value = ast.literal_eval(tree)
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
         raise MaskwalkError(
             f"The spec {shown(text)} contains code; only literals and nested specs are allowed."
         ) from None
+    check_numbers(f"The spec {shown(text)}", value)
+    return value
 
 
 class Registry(Generic[T]):
@@ -151,7 +153,6 @@ class Registry(Generic[T]):
 
     def _bind(self, spec: Spec) -> dict[str, Any]:
         known = {p.name: p for p in self.parameters(spec.name)}
-        check_numbers(f"{self.kind} {spec.name!r}", [*spec.args, *spec.kwargs.values()])
         if len(spec.args) > len(known):
             raise MaskwalkError(
                 f"{self.kind} {spec.name!r} takes at most {len(known)} values "
@@ -170,6 +171,7 @@ class Registry(Generic[T]):
                     raise MaskwalkError(f"{self.kind} {spec.name!r} needs {key}=….")
                 values[key] = parameter.default
         for key, value in values.items():
+            check_numbers(f"{key} of {self.kind} {spec.name!r}", value)
             default, own = known[key].default, key not in self._parts[spec.name]
             if own and isinstance(value, Spec) and type(default) in (int, float):
                 raise MaskwalkError(

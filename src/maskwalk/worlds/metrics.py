@@ -185,9 +185,8 @@ def measure(sample: Sample, names: Iterable[str]) -> dict[str, dict[str, Any] | 
     """The named metrics of a sample, as they stand in a record."""
     estimates = {name: METRICS.build(name, sample=sample) for name in names}
     for name, value in estimates.items():
-        if value is not None and not all(
-            isinstance(x, int | float) for x in (value.value, value.n)
-        ):
+        numbers = () if value is None else (value.value, value.se, value.n)
+        if not all(isinstance(number, int | float) for number in numbers):
             raise misbehaved(METRICS[METRICS.name_of(name)], f"gives {shown(value)}, no numbers.")
     return {name: None if value is None else value.as_dict() for name, value in estimates.items()}
 
