@@ -146,6 +146,15 @@ def lacking(thing: object, protocol: Any) -> list[str]:
     return sorted(name for name in asked if name[0] != "_" and not hasattr(thing, name))
 
 
+def check_made(kind: str, wanted: Any, maker: object, made: object) -> None:
+    """What a user's class or function makes is of its table's kind, or a sentence."""
+    if wanted is None or isinstance(made, wanted):
+        return
+    lacks = ", ".join(lacking(made, wanted)) if made is not None else ""
+    more = f"; it has no {lacks}" if lacks else ""
+    raise misbehaved(maker, f"makes {shown(made)}, which is no {kind}{more}.")
+
+
 @contextmanager
 def user_code(where: str = "") -> Iterator[None]:
     """What a user's own file raises inside, `sys.exit` included, becomes a `UserCodeError`."""

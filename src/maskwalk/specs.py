@@ -25,8 +25,8 @@ from typing import Any, Generic, TypeVar
 
 from maskwalk.errors import (
     MaskwalkError,
+    check_made,
     check_numbers,
-    lacking,
     misbehaved,
     own_file,
     own_source,
@@ -222,18 +222,15 @@ class Registry(Generic[T]):
         told = {k: v for k, v in context.items() if k in _signature(maker).parameters}
         if own_source(maker) is None:
             return maker(**told, **values)
-        with user_code():
-            made = maker(**told, **values)
-        self._check_made(maker, made)
+        try:
+            with user_code():
+                made = maker(**told, **values)
+        except (
+            TypeError
+        ) as problem:  # not raised in their lines: an abstract class, a missing value
+            raise misbehaved(maker, f"cannot be made: {problem}.") from None
+        check_made(self.kind, self._makes, maker, made)
         return made
-
-    def _check_made(self, maker: Callable[..., T], made: object) -> None:
-        """What a user's member makes is of this table's kind, or a sentence."""
-        if self._makes is None or isinstance(made, self._makes):
-            return
-        lacks = lacking(made, self._makes)
-        more = f"; it has no {', '.join(lacks)}" if lacks and made is not None else ""
-        raise misbehaved(maker, f"makes {shown(made)}, which is no {self.kind}{more}.")
 
 
 @cache
