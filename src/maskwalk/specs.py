@@ -213,7 +213,7 @@ class Registry(Generic[T]):
 
     def build(self, spec: str | Spec, **context: Any) -> T:
         """The object a spec names; nested specs are built by the same table first."""
-        spec = parse(spec) if isinstance(spec, str) else spec
+        spec = spec if isinstance(spec, Spec) else parse(spec)
         values, parts = self._bind(spec), self._parts[spec.name]
         for key, value in values.items():
             if isinstance(value, Spec):

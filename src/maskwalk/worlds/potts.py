@@ -42,6 +42,7 @@ class Potts(ChainWorld):
         self.width = whole("width", width, 1, 65_535)
         self.states, self.layout = whole("states", states, 2), one_of("order", order, ORDERS)
         self.beta = real("beta", beta, -STEEPEST, STEEPEST)
+        whole("height × width", height * width, 1, 65_535)
         if states**height > LARGEST:
             raise MaskwalkError(
                 f"A column of {height} cells with {states} states has {states}^{height} states, "

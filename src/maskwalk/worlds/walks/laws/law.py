@@ -155,6 +155,7 @@ class WalkLaw(ABC):
 
     def reach(self, start: int) -> Bool[Tensor, " vocab"]:
         """Which tokens can be the last of a walk that begins at `start`; exact."""
+        whole("start", start, 0, self.vocab_size - 1)
         return lifted.reach(self.next_probs, self.order, self.length, start)
 
 
