@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from jaxtyping import config
+
 from maskwalk.bench import cell, diagnosis
 from maskwalk.cli.catalogue import all_tables
 from maskwalk.worlds.metrics import METRICS
@@ -29,3 +31,13 @@ def fresh_tables() -> Iterator[None]:
             table.update(members)
         for cached in CACHES:
             cached.cache_clear()
+
+
+@contextmanager
+def without_type_checks() -> Iterator[None]:
+    """As users have it: the tests' own type checks would answer first."""
+    config.update("jaxtyping_disable", True)
+    try:
+        yield
+    finally:
+        config.update("jaxtyping_disable", False)

@@ -1,10 +1,6 @@
-"""Every table, member and parameter with values that cannot be; prints what was no sentence.
-
-A program of its own: the tests' type checks would otherwise answer first.
-"""
+"""Every table, member and parameter with values that cannot be: what is no sentence."""
 
 import inspect
-import json
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -50,7 +46,7 @@ def trials(kind: str) -> Iterator[Spec]:
                 yield Spec(name, (), {**base, parameter.name: bad})
 
 
-def swept(kind: str) -> dict[str, Any]:
+def swept(kind: str) -> tuple[int, list[str]]:
     """How many were tried, and which neither built nor were refused by a sentence."""
     table, tried, wrong = all_tables()[kind], 0, []
     about = context(table.kind)
@@ -63,17 +59,17 @@ def swept(kind: str) -> dict[str, Any]:
                 wrong.append(f"{spec.name} {shown(spec.kwargs)}: {str(problem)[:200]}")
         except Exception as problem:
             wrong.append(f"{spec.name} {shown(spec.kwargs)}: {problem!r:.200}")
-    return {"tried": tried, "wrong": wrong}
+    return tried, wrong
 
 
-def decoded() -> dict[str, Any]:
+def decoded() -> tuple[int, list[str]]:
     """A number that a sampler takes is one it works with: no overflow, no endless loop."""
     oracle: Any = build_world(WORLD).oracle()
     tokens, tried, wrong = [[oracle.mask_id] * 6] * 2, 0, []
     for name in SAMPLERS:
         numbers = [p for p in SAMPLERS.parameters(name) if type(p.default) in (int, float)]
         for parameter in numbers:
-            for large in (2**31 - 1, 1e299, 300, 1.0, 0.0, 1):
+            for large in (2**31 - 1, 1e299, 40, 1.0, 0.0, 1):
                 tried += 1
                 try:
                     sampler = SAMPLERS.build(Spec(name, (), {parameter.name: large}))
@@ -85,8 +81,4 @@ def decoded() -> dict[str, Any]:
                         wrong.append(f"{name} {parameter.name}={large}: {problem}")
                 except Exception as problem:
                     wrong.append(f"{name} {parameter.name}={large}: {problem!r:.200}")
-    return {"tried": tried, "wrong": wrong}
-
-
-if __name__ == "__main__":
-    print(json.dumps({**{kind: swept(kind) for kind in KINDS}, "decoded": decoded()}))
+    return tried, wrong

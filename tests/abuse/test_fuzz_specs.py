@@ -1,17 +1,16 @@
 """The grammar of specs under random text: it is read, or it is a sentence; nothing else happens."""
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from jaxtyping import config
 
 from maskwalk.cli.catalogue import all_tables
 from maskwalk.errors import MaskwalkError
 from maskwalk.specs import Spec, parse
+from tests.abuse.own import without_type_checks
 from tests.abuse.sweep import KINDS, context
 
 TABLES = {name: table for name, table in all_tables().items() if name in KINDS}
@@ -97,21 +96,12 @@ def own(kind: str) -> st.SearchStrategy[Spec]:
 OWN = {kind: own(kind) for kind in KINDS}
 
 
-@pytest.fixture(scope="module")
-def without_type_checks() -> Iterator[None]:
-    """The tests' type checks would answer first."""
-    config.update("jaxtyping_disable", True)
-    yield
-    config.update("jaxtyping_disable", False)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @given(data=st.data())
-def test_a_spec_builds_or_is_refused(
-    kind: str, without_type_checks: None, data: st.DataObject
-) -> None:
+def test_a_spec_builds_or_is_refused(kind: str, data: st.DataObject) -> None:
     spec, table = data.draw(OWN[kind]), TABLES[kind]
     try:
-        table.build(written(spec.name, [], spec.kwargs), **context(table.kind))
+        with without_type_checks():
+            table.build(written(spec.name, [], spec.kwargs), **context(table.kind))
     except MaskwalkError as problem:
         assert str(problem)

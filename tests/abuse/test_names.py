@@ -112,20 +112,18 @@ def test_a_directory_of_brackets_and_bytes_works(tmp_path: Path) -> None:
 def test_a_reader_that_leaves_is_no_failure(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    for words in (("list",), ("sample", *SMALL, "--json")):
-        done = run(words, tmp_path, stdout=writing)
-        assert done.returncode in (0, 141) and done.stderr == b"", done.stderr
+    done = run(("list",), tmp_path, stdout=writing)
     os.close(writing)
+    assert done.returncode in (0, 141) and done.stderr == b"", done.stderr
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 def test_a_full_output_is_a_sentence(tmp_path: Path) -> None:
-    for words in (("list", "draws"), ("sample", *SMALL, "--json")):
-        with Path("/dev/full").open("wb") as full:
-            done = run(words, tmp_path, stdout=full)
-        said = done.stderr.decode()
-        assert done.returncode == 2 and "No space left on device" in said, said
-        assert TRACEBACK not in said and "Exception ignored" not in said
+    with Path("/dev/full").open("wb") as full:
+        done = run(("sample", *SMALL, "--json"), tmp_path, stdout=full)
+    said = done.stderr.decode()
+    assert done.returncode == 2 and "No space left on device" in said, said
+    assert TRACEBACK not in said and "Exception ignored" not in said
 
 
 def test_no_output_at_all(tmp_path: Path) -> None:

@@ -1,15 +1,12 @@
 """Numbers out of any range: of specs, of options, in every table."""
 
-import json
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.abuse.case import Case, refused
-from tests.abuse.sweep import KINDS
+from tests.abuse.own import without_type_checks
+from tests.abuse.sweep import KINDS, decoded, swept
 
 HUGE, LONG = str(2**63 + 1), "1" + "0" * 400
 SMALL = ("--graph", "st_er(nodes=12, p=0.1)", "--length", "6", "--count", "4")
@@ -95,19 +92,18 @@ def test_a_number_out_of_range_is_a_sentence(
     refused(case, tmp_path, capsys, monkeypatch)
 
 
-# ---- every table, every member, every parameter; every sampler (sweep.py, without type checks)
+# ---- every table, every member, every parameter; every sampler
 
 
-@pytest.fixture(scope="module")
-def swept() -> dict[str, Any]:
-    command = [sys.executable, "-m", "tests.abuse.sweep"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
-    result: dict[str, Any] = json.loads(done.stdout)
-    return result
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_member_builds_or_says_why_not(kind: str) -> None:
+    with without_type_checks():
+        tried, wrong = swept(kind)
+    assert wrong == []
+    assert tried >= (1 if kind == "denoisers" else 90)
 
 
-@pytest.mark.parametrize("kind", [*sorted(KINDS), "decoded"])
-def test_every_member_builds_or_says_why_not(kind: str, swept: dict[str, Any]) -> None:
-    assert swept[kind]["wrong"] == []
-    assert swept[kind]["tried"] >= (1 if kind == "denoisers" else 90)
+def test_a_number_that_a_sampler_takes_is_one_it_works_with() -> None:
+    with without_type_checks():
+        tried, wrong = decoded()
+    assert wrong == [] and tried > 150

@@ -183,9 +183,7 @@ def test_a_radius_beyond_the_canvas_is_the_whole_canvas() -> None:
     oracle = oracle_for(law_of(12, 8))
     blank = torch.full((16, 8), oracle.mask_id)
     wide, whole = (
-        decode(
-            SAMPLERS.build(f"local_leap(0.5, 0.2, {radius})"), oracle, blank, streams=Streams(1, 16)
-        )
+        decode(f"local_leap(0.5, 0.2, {radius})", oracle, blank, streams=Streams(1, 16))
         for radius in (8, 2**31 - 1)
     )
     assert torch.equal(wide.tokens, whole.tokens) and torch.equal(wide.calls, whole.calls)

@@ -63,7 +63,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable, on stdou
 Include = Annotated[
     list[str] | None,
     typer.Option(
-        "--include", help="A Python file to run that registers your own worlds, samplers, metrics, …"
+        "--include", help="A Python file to run that registers your own worlds, samplers, …"
     ),
 ]
 

@@ -13,7 +13,7 @@ from maskwalk.cli.common import bring_in, out, say_written
 
 def evaluate(
     policy: Annotated[
-        str, typer.Argument(help="FILE.py:Class (the file is run), or a spec such as 'entropy(block=2)'.")
+        str, typer.Argument(help="FILE.py:Class (the file is run), or a spec: 'entropy(block=2)'.")
     ],
     suite: Annotated[
         str,
