@@ -413,7 +413,7 @@ def test_files_can_be_walked():
         ("st_er(nodes=5, p=0)", "lazy(stay=1.5)", 4, "stay must be between 0 and 1"),
         ("st_er(nodes=5, p=0)", "lazy(stay=1)", 4, "stay must be below 1"),
         ("st_er(nodes=5, p=0)", "lazy(start='middle')", 4, "Known: stationary, uniform"),
-        ("st_er(nodes=5, p=0)", "lazy()", 1, "length must be a whole number at least 2"),
+        ("st_er(nodes=5, p=0)", "lazy()", 1, "length must be a whole number from 2 to 65535"),
         ("tree_line_dag(chains=2, length=3)", "lazy()", 4, "level DAG. Use dag"),
         ("tree_line_dag(chains=2, length=3)", "distant()", 6, "level DAG"),
         ("tree_line_dag(chains=2, length=3)", "markov()", 4, "level DAG"),

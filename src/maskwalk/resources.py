@@ -237,6 +237,73 @@ def quiet() -> Iterator[Any]:
             logging.enable_progress_bar()
 
 
+def processes() -> int:
+    """How many processes of a run share this machine; the parent says so in MASKWALK_PROCESSES."""
+    told = os.environ.get("MASKWALK_PROCESSES", "1")
+    return max(1, int(told)) if told.isdigit() else 1
+
+
+def available_memory() -> int:
+    """Bytes this process may still take: what is free, or what a limit leaves, by processes.
+
+    MASKWALK_MEMORY (gigabytes) says otherwise, for machines where none of it can be read.
+    """
+    own = os.environ.get("MASKWALK_MEMORY", "")
+    if own.replace(".", "", 1).isdigit():
+        return int(float(own) * 1e9) // processes()
+    limits = [*_free_memory(), *_group_memory(), *_address_space()]
+    return min(limits, default=2**62) // processes()
+
+
+def _free_memory() -> Iterator[int]:
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        yield next(1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
+    except (OSError, StopIteration, ValueError, IndexError):
+        if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+            yield os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _group_memory() -> Iterator[int]:
+    """What the control groups of this process leave (version 2, then version 1)."""
+    try:
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, kinds, group = line.split(":", 2)
+        base, names = Path("/sys/fs/cgroup"), ("memory.max", "memory.current")
+        if kinds:
+            base, names = base / "memory", ("memory.limit_in_bytes", "memory.usage_in_bytes")
+        if not kinds or "memory" in kinds.split(","):
+            place = base / group.lstrip("/")
+            for folder in (place, *place.parents[: len(place.parts) - len(base.parts)]):
+                yield from _left(folder, *names)
+
+
+def _left(folder: Path, most: str, used: str) -> Iterator[int]:
+    """What one control group leaves, if it has a limit."""
+    try:
+        limit, now = ((folder / name).read_text().strip() for name in (most, used))
+    except OSError:
+        return
+    if limit.isdigit() and now.isdigit():
+        yield max(0, int(limit) - int(now))
+
+
+def _address_space() -> Iterator[int]:
+    """What `ulimit -v` leaves."""
+    try:
+        import resource
+
+        most = resource.getrlimit(resource.RLIMIT_AS)[0]
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+    except (ImportError, OSError, ValueError):
+        return
+    if most != resource.RLIM_INFINITY:
+        yield max(0, most - pages * os.sysconf("SC_PAGE_SIZE"))
+
+
 @contextmanager
 def one_thread() -> Iterator[None]:
     """One torch thread: on many small tensors more of them wait for each other longer than work."""

@@ -24,7 +24,18 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
-from maskwalk.errors import MaskwalkError, unknown
+from maskwalk.errors import (
+    MaskwalkError,
+    check_made,
+    check_numbers,
+    misbehaved,
+    own_file,
+    own_source,
+    shown,
+    told_of,
+    unknown,
+    user_code,
+)
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -55,15 +66,15 @@ def _show(value: Any) -> str:
 def parse(text: str) -> Spec:
     """Reads a spec string; anything but names, literals and nested specs is refused."""
     if not isinstance(text, str):
-        raise MaskwalkError(f"A spec is a string, not {text!r}. {HINT}")
+        raise MaskwalkError(f"A spec is a string, not {shown(text)}. {HINT}")
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise MaskwalkError(f"Cannot read the spec {text!r}. {HINT}") from None
+        raise MaskwalkError(f"Cannot read the spec {shown(text)}. {HINT}") from None
     value = _value(tree, text)
     if isinstance(value, Spec):
         return value
-    raise MaskwalkError(f"The spec {text!r} names nothing. {HINT}")
+    raise MaskwalkError(f"The spec {shown(text)} names nothing. {HINT}")
 
 
 def _value(tree: ast.expr, text: str) -> Any:
@@ -73,27 +84,32 @@ def _value(tree: ast.expr, text: str) -> Any:
         kwargs: dict[str, Any] = {}
         for keyword in tree.keywords:
             if keyword.arg is None or keyword.arg in kwargs:
-                raise MaskwalkError(f"Cannot read the spec {text!r}. {HINT}")
+                raise MaskwalkError(f"Cannot read the spec {shown(text)}. {HINT}")
             kwargs[keyword.arg] = _value(keyword.value, text)
         return Spec(tree.func.id, tuple(_value(a, text) for a in tree.args), kwargs)
     if isinstance(tree, ast.List) and any(isinstance(p, ast.Call | ast.Name) for p in tree.elts):
         return [_value(part, text) for part in tree.elts]
     try:
-        return ast.literal_eval(tree)
+        value = ast.literal_eval(tree)
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
         raise MaskwalkError(
-            f"The spec {text!r} contains code; only literal values and nested specs are allowed."
+            f"The spec {shown(text)} contains code; only literals and nested specs are allowed."
         ) from None
+    check_numbers(f"The spec {shown(text)}", value)
+    return value
 
 
 class Registry(Generic[T]):
     """The table of one kind of thing. Parameters named in `context` come from the caller.
 
-    `home` is the module whose import fills the table, so that it is never found empty.
+    `home` is the module whose import fills the table, so that it is never found empty. `makes` is
+    the class (or protocol) of what its members make: a user's that makes something else is named.
     """
 
-    def __init__(self, kind: str, context: tuple[str, ...] = (), home: str | None = None) -> None:
-        self.kind, self.context, self._home = kind, context, home
+    def __init__(
+        self, kind: str, context: tuple[str, ...] = (), home: str | None = None, makes: Any = None
+    ) -> None:
+        self.kind, self.context, self._home, self._makes = kind, context, home, makes
         self._members: dict[str, Callable[..., T]] = {}
         self._parts: dict[str, dict[str, Registry[Any]]] = {}
         self._several: dict[str, tuple[str, ...]] = {}
@@ -189,6 +205,7 @@ class Registry(Generic[T]):
                     raise MaskwalkError(f"{self.kind} {spec.name!r} needs {key}=….")
                 values[key] = parameter.default
         for key, value in values.items():
+            check_numbers(f"{key} of {self.kind} {spec.name!r}", value)
             default, own = known[key].default, key not in self._parts[spec.name]
             if own and isinstance(value, Spec) and type(default) in (int, float):
                 raise MaskwalkError(
@@ -203,7 +220,7 @@ class Registry(Generic[T]):
                 example = next(iter(table), "name")
                 raise MaskwalkError(
                     f"{key} of {self.kind} {spec.name!r} must be a {table.kind} as a spec, such as "
-                    f"{example}(…), not {values[key]!r}."
+                    f"{example}(…), not {shown(values[key])}."
                 )
         return {key: values[key] for key in known}
 
@@ -250,15 +267,26 @@ class Registry(Generic[T]):
 
     def build(self, spec: str | Spec, **context: Any) -> T:
         """The object a spec names; nested specs are built by the same table first."""
-        spec = parse(spec) if isinstance(spec, str) else spec
+        spec = spec if isinstance(spec, Spec) else parse(spec)
         values, parts = self._bind(spec), self._parts[spec.name]
         for key, value in values.items():
             if isinstance(value, Spec):
                 values[key] = str(value) if key in parts else self.build(value, **context)
             elif key in self._several[spec.name]:
                 values[key] = [self.build(member, **context) for member in value]
-        wanted = _signature(self[spec.name]).parameters
-        return self[spec.name](**{k: v for k, v in context.items() if k in wanted}, **values)
+        maker = self[spec.name]
+        told = {k: v for k, v in context.items() if k in _signature(maker).parameters}
+        if own_source(maker) is None:
+            return maker(**told, **values)
+        try:
+            with user_code():
+                made = maker(**told, **values)
+        except (
+            TypeError
+        ) as problem:  # not raised in their lines: an abstract class, a missing value
+            raise misbehaved(maker, f"cannot be made: {problem}.") from None
+        check_made(self.kind, self._makes, maker, made)
+        return made
 
 
 TABLES: list[Registry[Any]] = []  # every table there is
@@ -299,10 +327,17 @@ def load_plugin(path: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     module.__dict__[DIGEST] = hashlib.sha256(file.read_bytes()).hexdigest()
     sys.modules[name] = module
+    own_file(file, path)
     try:
         spec.loader.exec_module(module)
-    except Exception as problem:
-        raise MaskwalkError(f"{path} failed: {type(problem).__name__}: {problem}.") from problem
+    except MaskwalkError:
+        raise
+    except SyntaxError as problem:
+        line = f" at line {problem.lineno}" if problem.lineno else ""
+        raise MaskwalkError(f"{path} is not Python{line}: {problem.msg}.") from None
+    except (Exception, SystemExit) as problem:
+        told = told_of(problem, "when it was read")
+        raise told or MaskwalkError(f"{path} failed: {shown(problem)}.") from problem
     return module
 
 
@@ -312,10 +347,22 @@ def load_installed_plugins() -> tuple[str, ...]:
     found = sorted(entry_points(group=PLUGINS), key=lambda point: point.name)
     for point in found:
         try:
+            _own_package(point.module)
             point.load()
-        except Exception as problem:
+        except (Exception, SystemExit) as problem:
+            told = told_of(problem)
+            lines = "" if told is None else "\n" + "\n".join(str(told).split("\n")[1:])
             raise MaskwalkError(
                 f"The plug-in {point.name} ({point.value}) failed: {type(problem).__name__}: "
-                f"{problem}. Uninstall it, or mend it."
+                f"{problem}. Uninstall it, or mend it.{lines}"
             ) from problem
     return tuple(point.name for point in found)
+
+
+def _own_package(module: str) -> None:
+    """Frames of a plug-in's package, or of its single file, are a user's own."""
+    package = importlib.util.find_spec(module.partition(".")[0])
+    for folder in (package.submodule_search_locations or ()) if package is not None else ():
+        own_file(folder)
+    if package is not None and package.origin is not None and package.has_location:
+        own_file(package.origin)

@@ -10,12 +10,15 @@ probability whose cumulative probability exceeds u. One of probability zero is n
 """
 
 from enum import IntEnum
+from operator import index
+from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float, Float64, Int
 from torch import Tensor
 
+from maskwalk.errors import MaskwalkError, shown
 from maskwalk.kernels.rows import by_rows
 
 WORD = 0xFFFFFFFF
@@ -36,6 +39,17 @@ class Purpose(IntEnum):
     METRIC = 8
     NOISE = 9
     REDRAW = 10
+
+
+def checked_seed(seed: Any) -> int:
+    """A seed of at most 64 bits, or a sentence: a larger one would silently be a smaller one."""
+    try:
+        number = index(seed)
+    except TypeError:
+        number = -1
+    if not 0 <= number < 2**64:
+        raise MaskwalkError(f"A seed is a whole number from 0 to 2^64 - 1, not {shown(seed)}.")
+    return number
 
 
 def philox(counter: list[Tensor], key: tuple[int, int]) -> list[Tensor]:
@@ -68,7 +82,9 @@ class Streams:
     def __init__(self, seed: int, ids: Int[Tensor, " batch"] | int, device: str = "cpu") -> None:
         if isinstance(ids, int):
             ids = torch.arange(ids, device=device)
-        self.seed, self.ids = int(seed), ids.to(torch.int64)
+        if not isinstance(ids, Tensor) or ids.ndim != 1 or ids.dtype.is_floating_point:
+            raise MaskwalkError(f"Stream ids are a tensor of whole numbers, not {shown(ids)}.")
+        self.seed, self.ids = checked_seed(seed), ids.to(torch.int64)
         self.key = (self.seed & WORD, (self.seed >> 32) & WORD)
 
     def select(self, rows: Tensor) -> "Streams":
@@ -134,6 +150,7 @@ def block_uniforms(
 
     The bulk source (graphs, walks): each row is a pure function of (seed, purpose, stream, row).
     """
+    seed = checked_seed(seed)
     padded = -(-width // 4) * 4  # one Philox-4x64 counter yields four words
     key = np.array([seed & (2**64 - 1), (int(purpose) << 32) | stream], dtype=np.uint64)
     bits = np.random.Philox(key=key, counter=first * (padded // 4))

@@ -32,15 +32,17 @@ from maskwalk.denoisers.resolve import (
     own_weights,
     resolve_world,
 )
-from maskwalk.errors import whole
+from maskwalk.errors import seed_number, whole
 from maskwalk.sources import code_of, sources
 from maskwalk.streams import Streams
 from maskwalk.worlds.metrics import METRICS, REPLAY, Sample, measure
-from maskwalk.worlds.tasks import TASKS, Prompts
+from maskwalk.worlds.sizes import check_sequences
+from maskwalk.worlds.tasks import TASKS, Prompts, build_prompts
 from maskwalk.worlds.world import build_world
 
 BATCH, ACCELERATOR_BATCH = 1024, 16_384  # sequences decoded at once; results do not depend on it
 REPLAYED = 128  # exact sequences forced through the sampler at most
+MOST_SEQUENCES = 10**9  # a cell; held-out sequences are numbered from there
 MARGINALS = 2**17  # numbers per sequence of a full batch; a larger world has smaller batches
 
 
@@ -91,6 +93,9 @@ class Cell:
             rule.in_world(build_world(world))
         for name in metrics or ():
             METRICS.canonical(name)
+        count = whole("count", count, 1, MOST_SEQUENCES)
+        per_prompt = whole("per_prompt", per_prompt, 1, MOST_SEQUENCES)
+        whole("count × per_prompt", count * per_prompt, 1, MOST_SEQUENCES)
         return cls(
             world=world,
             task=TASKS.canonical(task),
@@ -98,9 +103,9 @@ class Cell:
             denoiser=denoiser,
             draw=drawn,
             ties=broken,
-            count=whole("count", count, 1),
-            per_prompt=whole("per_prompt", per_prompt, 1),
-            seed=whole("seed", seed, 0, 2**63 - 1),
+            count=count,
+            per_prompt=per_prompt,
+            seed=seed_number("seed", seed),
             metrics=METRICS.default(world) if metrics is None else tuple(metrics),
         )
 
@@ -148,7 +153,7 @@ def _denoiser(name: str, device: str, world: str, version: Version) -> Denoiser:
 
 @lru_cache(maxsize=4)
 def _prompts(task: str, count: int, seed: int, world: str, version: Version) -> Prompts:
-    return TASKS.build(task, world=build_world(world), prompts=count, seed=seed)
+    return build_prompts(task, build_world(world), count, seed)
 
 
 def run_cell(
@@ -161,8 +166,11 @@ def run_cell(
     version, files = cell.version, cell.files
     if sampler is not None:
         files = files | code_of(type(sampler))
-    world = build_world(cell.world)
+    world, rows = build_world(cell.world), cell.count * cell.per_prompt
+    check_sequences(rows, world.length)
     denoiser = _denoiser(cell.denoiser, device, cell.world, version)
+    if hasattr(denoiser, "check_rows"):
+        denoiser.check_rows(rows)
     prompts = _prompts(cell.task, cell.count, cell.seed, cell.world, version)
     draw = DRAWS.build(cell.draw)
     start = prompts.tokens.repeat_interleave(cell.per_prompt, 0).to(device)

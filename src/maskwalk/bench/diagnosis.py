@@ -30,7 +30,7 @@ from maskwalk.decoding.policy import SAMPLERS
 from maskwalk.denoiser import Denoiser
 from maskwalk.denoisers.resolve import build_denoiser, own_weights
 from maskwalk.errors import MaskwalkError
-from maskwalk.worlds.tasks import TASKS
+from maskwalk.worlds.tasks import build_prompts
 from maskwalk.worlds.world import World, build_world
 
 FILE = "diagnosis.jsonl"
@@ -59,7 +59,7 @@ def _stage(cell: Cell, device: str, version: tuple[str | None, ...]) -> Stage:
     world = build_world(cell.world)
     denoiser = build_denoiser(cell.denoiser, world, device)
     oracle = truth_of(world, denoiser)
-    prompts = TASKS.build(cell.task, world=world, prompts=cell.count, seed=cell.seed)
+    prompts = build_prompts(cell.task, world, cell.count, cell.seed)
     sequences, given = (x.to(device) for x in exact_sequences(world, prompts, cell.seed, oracle))
     return Stage(world, denoiser, sequences, given, best_plans(world, sequences, given, oracle))
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from maskwalk.bench.plan import Job, Plan
 from maskwalk.bench.records import Record, RecordFile, as_written
-from maskwalk.errors import MaskwalkError, memory_ran_out
+from maskwalk.errors import MaskwalkError, memory_ran_out, user_code
 
 FUNCTIONS = {  # what a job may name
     "cell": "maskwalk.bench.cell:cell_record",
@@ -58,7 +58,8 @@ def function_named(function: str) -> Callable[..., Result]:
 def attempt(function: str, arguments: dict[str, Any], device: str) -> Result | Failure:
     """Runs a job in this process; whatever it raises is the reason why there is no result."""
     try:
-        return function_named(function)(**arguments, device=device)
+        with user_code():
+            return function_named(function)(**arguments, device=device)
     except MaskwalkError as problem:
         return Failure(str(problem))
     except (Exception, SystemExit) as problem:

@@ -173,10 +173,11 @@ class Processes:
             yield from team
 
 
-def start(device: str, functions: Sequence[str], plugins: Sequence[str]) -> Any:
+def start(device: str, functions: Sequence[str], plugins: Sequence[str], count: int = 1) -> Any:
     """A worker process; Ctrl-C in a terminal is not for it: the parent ends it."""
     paths = [str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     single = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    single["MASKWALK_PROCESSES"] = str(count)  # they share this machine's memory
     code = "import sys; from maskwalk.bench.workers import main; main(*sys.argv[1:])"
     return subprocess.Popen(
         [sys.executable, "-c", code, device, ",".join(functions), *plugins],

@@ -36,7 +36,7 @@ def list_(
     for title, table in tables.items():
         if kind not in ("", title):
             continue
-        out.print(f"[bold underline]{title}[/bold underline]")
+        out.print(title, style="bold underline")
         for name in table:
             parameters = ", ".join(_shown(p) for p in table.parameters(name))
             out.print(

@@ -17,8 +17,19 @@ from maskwalk.specs import load_installed_plugins, load_plugin
 if TYPE_CHECKING:
     from maskwalk.bench.run import Run
 
-out = Console(highlight=False)
-err = Console(stderr=True, highlight=False)
+
+class Plain(Console):
+    """A console without markup, so that a name in brackets is a name; tells of a closed pipe."""
+
+    def __init__(self, stderr: bool = False) -> None:
+        super().__init__(stderr=stderr, highlight=False, markup=False, emoji=False)
+
+    def on_broken_pipe(self) -> None:
+        """Nobody reads any more: the command line ends as other tools do."""
+        raise BrokenPipeError
+
+
+out, err = Plain(), Plain(stderr=True)
 
 World = Annotated[
     str | None,
@@ -54,7 +65,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable, on stdou
 Include = Annotated[
     list[str] | None,
     typer.Option(
-        "--include", help="A Python file that registers your own worlds, samplers, metrics, …"
+        "--include", help="A Python file to run that registers your own worlds, samplers, …"
     ),
 ]
 
@@ -90,7 +101,7 @@ def check_device(device: str) -> str:
 
 def progress() -> Progress:
     """A bar on stderr: what is done, how many of how many, and the time left."""
-    text = TextColumn("{task.description}")
+    text = TextColumn("{task.description}", markup=False)
     return Progress(text, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=err)
 
 

@@ -13,7 +13,7 @@ from maskwalk.cli.common import bring_in, out, say_written, stoppable
 
 def evaluate(
     policy: Annotated[
-        str, typer.Argument(help="FILE.py:Class, or a registered spec such as 'entropy(block=2)'.")
+        str, typer.Argument(help="FILE.py:Class (the file is run), or a spec: 'entropy(block=2)'.")
     ],
     suite: Annotated[
         str,
@@ -42,7 +42,7 @@ def evaluate(
 ) -> None:
     """Say whether a policy beats what there is, at the same number of calls.
 
-    Policy and baselines get the same prompts and random streams.
+    Policy and baselines get the same prompts and random streams. The file is executed.
 
     A class, or a name without brackets, runs at every setting of its sweep.
 

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from maskwalk.cli import common
 from maskwalk.cli.common import bring_in, check_device, err, out
-from maskwalk.errors import MaskwalkError
+from maskwalk.errors import MaskwalkError, seed_number, whole
 
 if TYPE_CHECKING:
     from maskwalk.denoisers.language import LanguageModel
@@ -88,6 +88,9 @@ def generate(
     from maskwalk.denoisers.language.books import is_books, load_books
 
     bring_in(include)
+    seed_number("seed", seed), whole("count", count, 1, 10**9)
+    if rows is not None:
+        whole("rows", rows, 1, 65_536)
     drawn, broken = read_draw(preset, draw, ties)
     model: LanguageModel
     if is_books(denoiser):

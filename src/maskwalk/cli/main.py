@@ -1,10 +1,13 @@
 """The command line: the table of commands, and how a user's mistake becomes a sentence."""
 
+import io
+import os
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
+from rich.text import Text
 
 from maskwalk import __version__
 from maskwalk.cli.bench import bench
@@ -23,7 +26,7 @@ from maskwalk.cli.theory import theory
 from maskwalk.cli.train import train
 from maskwalk.cli.verify import verify
 from maskwalk.cli.zoo import zoo
-from maskwalk.errors import MaskwalkError, memory_ran_out
+from maskwalk.errors import MaskwalkError, memory_ran_out, shown, told_of, user_code
 
 NO_MEMORY = (
     "Out of memory. What was written before is intact; take a smaller world, count or batch, fewer "
@@ -70,19 +73,77 @@ def root(
 
 def main() -> None:
     """Entry point: a user's mistake is a sentence and exit code 2."""
+    _settle_streams()
     try:
-        app()
+        with user_code():
+            code = _run()
+        sys.stdout.flush()
     except MaskwalkError as problem:
-        err.print(f"[bold red]error:[/bold red] {escape(str(problem))}", soft_wrap=True)
-        sys.exit(2)
+        code = _refused(str(problem))
     except (MemoryError, RuntimeError) as problem:
         if not memory_ran_out(problem):
             raise
-        err.print(f"[bold red]error:[/bold red] {NO_MEMORY}", soft_wrap=True)
-        sys.exit(2)
+        code = _refused(NO_MEMORY)
     except BrokenPipeError:
-        sys.exit(141)
+        code = 141
+    except UnicodeEncodeError as problem:
+        code = _refused(f"{shown(problem.object)} cannot be written as text: {problem.reason}.")
     except OSError as problem:  # an output that cannot be written, a full disk
         where = f" ({problem.filename})" if problem.filename else ""
-        err.print(f"[bold red]error:[/bold red] {escape(f'{problem.strerror}{where}.')}")
-        sys.exit(2)
+        code = _refused(f"{problem.strerror}{where}.")
+    _end_streams()
+    sys.exit(code)
+
+
+def _run() -> int:
+    """The exit code of the command that was typed."""
+    try:
+        app()
+    except SystemExit as stop:
+        if _from_user(stop):
+            raise
+        if isinstance(stop.__context__, BrokenPipeError):  # which the parser takes for a mistake
+            raise BrokenPipeError from None
+        return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+    except RuntimeError as problem:  # what torch raises where memory ends
+        if "allocate memory" in str(problem) or "out of memory" in str(problem):
+            raise MemoryError from problem
+        raise
+    return 0
+
+
+def _from_user(stop: SystemExit) -> bool:
+    """Whether a user's own file asked to end."""
+    return told_of(stop) is not None
+
+
+def _refused(sentence: str) -> int:
+    first, _, rest = sentence.partition("\n")
+    try:
+        err.print(Text.assemble(("error: ", "bold red"), first), soft_wrap=True)
+        if rest:
+            err.print(Text(rest), soft_wrap=True)
+    except OSError:  # stderr is closed or full as well
+        return 2
+    return 2
+
+
+def _settle_streams() -> None:
+    """Names that are no UTF-8 are printed with backslashes; a closed output is nowhere."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _end_streams() -> None:
+    """What a closed or full output did not take is dropped, not tried again at exit."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream.fileno())
+            os.close(nowhere)

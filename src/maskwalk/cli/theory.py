@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from maskwalk.cli.common import AsJson, err, out
 from maskwalk.errors import unknown
@@ -65,8 +66,8 @@ def theory(
         raise typer.Exit(1)
 
 
-def _mark(check: "Check") -> str:
-    return "[green]holds[/green]" if check.holds else "[red]fails[/red]"
+def _mark(check: "Check") -> Text:
+    return Text("holds", style="green") if check.holds else Text("fails", style="red")
 
 
 def _table(checks: "Iterable[Check]") -> Table:
@@ -87,20 +88,21 @@ def _print_worlds(rows: "list[Row]", checks: "list[Check]") -> None:
         style="dim",
     )
     for (world, sequences), some in groupby(rows, key=lambda row: (row.world, row.sequences)):
-        out.print(f"\n[bold]{world}[/bold]: {sequences} sequences", soft_wrap=True)
+        out.print(Text.assemble("\n", (world, "bold"), f": {sequences} sequences"), soft_wrap=True)
         out.print(_laws(some))
     _heading("Which claims carry over")
     out.print(_table(check for check in checks if not check.why))
     _heading("Which does not: the TV of bisection(order=1) in the smallest instances")
     for check in checks:
         if check.why:
-            failed = "" if check.holds else f" [red]fails: predicted {check.predicted}[/red]"
-            out.print(f"{check.computed}  [bold]{check.claim}[/bold]{failed}", soft_wrap=True)
+            failed = "" if check.holds else f" fails: predicted {check.predicted}"
+            words = (f"{check.computed}  ", (check.claim, "bold"), (failed, "red"))
+            out.print(Text.assemble(*words), soft_wrap=True)
             out.print(f"{'':8}{check.why}", soft_wrap=True)
 
 
 def _heading(text: str) -> None:
-    out.print(f"\n[bold underline]{text}[/bold underline]\n")
+    out.print(Text.assemble("\n", (text, "bold underline"), "\n"))
 
 
 def _laws(rows: "Iterable[Row]") -> Table:

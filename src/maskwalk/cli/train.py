@@ -7,7 +7,7 @@ import typer
 
 from maskwalk.cli import common
 from maskwalk.cli.common import bring_in, check_device, out, say_written
-from maskwalk.errors import MaskwalkError
+from maskwalk.errors import MaskwalkError, whole
 
 
 def train(
@@ -46,7 +46,7 @@ def train(
     """
     from maskwalk.training.checkpoints import checkpoints
     from maskwalk.training.distributed import launch
-    from maskwalk.training.fit import Plan, fit
+    from maskwalk.training.fit import Plan, check_memory, fit
     from maskwalk.training.settings import Settings
 
     bring_in(include)
@@ -56,7 +56,8 @@ def train(
     settings = Settings(
         steps=steps, batch=batch, lr=lr, lr_min=min(lr, Settings.lr_min), every=min(every, steps)
     )
-    if batch % devices:
+    check_memory(plan.config, settings.batch)
+    if batch % whole("devices", devices, 1, 1024):
         raise MaskwalkError(f"--batch {batch} cannot be shared by --devices {devices} evenly.")
     if resume and not checkpoints(to):
         out.print(f"There is no checkpoint in {to}: starting at step 0.", soft_wrap=True)

@@ -7,18 +7,27 @@ with them.
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from maskwalk.decoding.arguments import as_draw, as_sampler, as_tokens, check_question
 from maskwalk.decoding.canvas import Canvas, RoundStreams
+from maskwalk.decoding.checks import (
+    check_answer,
+    check_finished,
+    check_rounds,
+    check_state,
+    check_step,
+)
 from maskwalk.decoding.draw import Draw
 from maskwalk.decoding.policy import Sampler
 from maskwalk.decoding.scores import entropy
 from maskwalk.decoding.trace import Trace
 from maskwalk.denoiser import Denoiser
-from maskwalk.errors import MaskwalkError, one_of
+from maskwalk.errors import MaskwalkError
 from maskwalk.streams import Streams
 
 
@@ -49,30 +58,33 @@ class Counted:
         self, tokens: Int[Tensor, "batch length"], at: Bool[Tensor, "batch length"] | None = None
     ) -> Float[Tensor, "rows vocab"]:
         """The denoiser's answer; every row that asked for something is charged one call."""
-        asked = (tokens == self.mask_id if at is None else at).any(1)
-        self.calls.index_add_(0, self.rows, asked.to(torch.int64))
-        return self.inner(tokens, at)
+        asked = tokens == self.mask_id if at is None else at
+        self.calls.index_add_(0, self.rows, asked.any(1).to(torch.int64))
+        answer = self.inner(tokens, at)
+        check_answer(self.inner, answer, asked)
+        return answer
 
 
 def decode(
-    sampler: Sampler,
+    sampler: Sampler | str,
     denoiser: Denoiser,
-    tokens: Int[Tensor, "batch length"],
+    tokens: Any,
     *,
     streams: Streams,
-    draw: Draw | None = None,
-    ties: str = "uniform",
+    draw: Draw | str | None = None,
+    ties: str | None = None,
     trace: bool | int = False,
 ) -> Decoded:
-    """Fills every masked position of `tokens` with `sampler`.
+    """Fills every masked position of `tokens` (batch, length) with `sampler`, or a spec of one.
 
     Positions that hold `denoiser.mask_id` are filled; everything else is given and kept. `streams`
-    carries the seed and one id per row: a row's result depends on nothing else. `trace` records
-    what happens to every row, or to as many first ones as it says.
+    carries the seed and one id per row: a row's result depends on nothing else. `draw` may be a
+    preset or a spec. `trace` records what happens to every row, or to as many first ones as it
+    says.
     """
-    one_of("ties", ties, ("uniform", "index"))
-    _check_tokens(tokens, denoiser, streams)
-    draw = draw or Draw()
+    rule, tokens = as_sampler(sampler), as_tokens(tokens)
+    drawing, ties = as_draw(draw, ties)
+    check_question(tokens, denoiser, streams, trace)
     batch, length = tokens.shape
     device = tokens.device
     counted = Counted(denoiser, batch, device)
@@ -85,10 +97,10 @@ def decode(
     )
 
     canvas = Canvas(tokens, tokens != denoiser.mask_id, denoiser.mask_id)
-    canvas = replace(canvas, state=sampler.init(canvas))
+    canvas = replace(canvas, state=check_state(rule, rule.init(canvas), batch))
     rows = torch.arange(batch, device=device)
     while True:
-        open_rows = ~sampler.finished(canvas)
+        open_rows = ~check_finished(rule, rule.finished(canvas), len(rows))
         if not bool(open_rows.all()):
             result[rows[~open_rows]] = canvas.tokens[~open_rows]
             canvas, rows, streams = (
@@ -98,37 +110,20 @@ def decode(
             )
         if len(rows) == 0:
             return Decoded(result, counted.calls, rounds, recorder)
-        if canvas.round >= sampler.max_rounds(length):
+        if canvas.round >= check_rounds(rule, rule.max_rounds(length)):
             raise MaskwalkError(
-                f"{sampler!r} did not finish {length} positions in {canvas.round} rounds."
+                f"{rule!r} did not finish {length} positions in {canvas.round} rounds."
             )
-        rng = RoundStreams(streams, canvas.round, length, draw, ties)
+        rng = RoundStreams(streams, canvas.round, length, drawing, ties)
         seen = rng.watch = _Watch(canvas.tokens) if recorder is not None else None
         counted.rows = rows
-        after = sampler.step(canvas, counted, rng)
+        after = check_step(rule, canvas, rule.step(canvas, counted, rng), denoiser.vocab_size)
         if recorder is not None and seen is not None:
             n = int((rows < trace_rows).sum())  # rows stay in order as others leave
             changed = (canvas.tokens, after.tokens, seen.log_prob, seen.nats)
             recorder.add(canvas.round, rows[:n], *(x[:n] for x in changed))
         rounds[rows] += 1
         canvas = replace(after, round=canvas.round + 1)
-
-
-def _check_tokens(tokens: Tensor, denoiser: Denoiser, streams: Streams) -> None:
-    if len(streams.ids) != len(tokens):
-        raise MaskwalkError(
-            f"{len(tokens)} sequences need as many stream ids, not {len(streams.ids)}."
-        )
-    if tokens.numel() == 0:
-        raise MaskwalkError(
-            f"There is nothing to decode in a batch of shape {tuple(tokens.shape)}."
-        )
-    bad = tokens[(tokens != denoiser.mask_id) & ((tokens < 0) | (tokens >= denoiser.vocab_size))]
-    if len(bad):
-        raise MaskwalkError(
-            f"Token {int(bad[0])} is not in the vocabulary 0..{denoiser.vocab_size - 1} "
-            f"(the mask is {denoiser.mask_id})."
-        )
 
 
 class _Watch:

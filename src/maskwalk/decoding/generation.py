@@ -17,8 +17,9 @@ from maskwalk.decoding.policy import SAMPLERS, Sampler
 from maskwalk.decoding.stopping import StopAt, ends
 from maskwalk.decoding.trace import Trace
 from maskwalk.denoisers.language.model import LanguageModel
-from maskwalk.errors import MaskwalkError
+from maskwalk.errors import MaskwalkError, seed_number
 from maskwalk.streams import Streams
+from maskwalk.worlds.sizes import fits
 from maskwalk.worlds.text.prompts import canvas
 
 
@@ -61,6 +62,7 @@ def generate(
     `stop`: nothing is asked for behind a drawn end-of-text, where the model has one; by default so
     unless the sampler takes tokens back. The text ends there in any case.
     """
+    seed_number("seed", seed)
     if sampler is None:
         sampler = "left_to_right" if model.causal else "confidence"
     rule = SAMPLERS.build(sampler) if isinstance(sampler, str) else sampler
@@ -69,6 +71,7 @@ def generate(
     start = canvas(
         model, prompt=prompt, template=template, length=length, count=count, chat=chat
     ).to(model.device)
+    check_reading(model, start.shape)
     given = start != model.mask
     if model.causal and bool((given & ((~given).cumsum(1) > 0)).any()):
         raise MaskwalkError(
@@ -93,6 +96,14 @@ def generate(
         seconds,
         result.trace,
     )
+
+
+def check_reading(model: LanguageModel, shape: tuple[int, ...]) -> None:
+    """Refuses rows whose answers no memory here holds: a table for every masked token."""
+    (count, length), rows = shape, getattr(model.denoiser, "rows", 1)
+    width = model.denoiser.vocab_size
+    what = f"Reading {rows:,} of {count:,} texts of {length:,} tokens together"
+    fits(what, 4.0 * width * length * (rows + count), "Use fewer --rows, a smaller --count, …")
 
 
 def _kept(tokens: Tensor, given: Tensor, end_of_text: int | None) -> Bool[Tensor, "count length"]:

@@ -13,6 +13,7 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from maskwalk.decoding.canvas import Canvas, RoundStreams, State
+from maskwalk.decoding.checks import checked_choice
 from maskwalk.decoding.kinds import FACTORISED, SHAPED
 from maskwalk.decoding.view import View
 from maskwalk.denoiser import Denoiser
@@ -94,7 +95,8 @@ class UnmaskingPolicy(Sampler):
     def step(self, canvas: Canvas, denoise: Denoiser, rng: RoundStreams) -> Canvas:
         """One round: choose, ask, draw, reveal."""
         view = View(canvas, denoise, rng)
-        chosen, state = self.choose(view, canvas.state, rng)
+        choice: Any = self.choose(view, canvas.state, rng)
+        chosen, state = checked_choice(self, choice, view.masked)
         self.check_choice(chosen, view)
         return canvas.reveal(chosen, rng.draw(view.take_marginals(chosen), chosen), state)
 
@@ -113,4 +115,6 @@ def chooses_first(sampler: Sampler) -> bool:
     return plain and not sampler.remasks
 
 
-SAMPLERS: Registry[Sampler] = Registry("sampler", context=("world",), home="maskwalk.samplers")
+SAMPLERS: Registry[Sampler] = Registry(
+    "sampler", context=("world",), home="maskwalk.samplers", makes=Sampler
+)

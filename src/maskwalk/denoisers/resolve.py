@@ -20,7 +20,7 @@ from maskwalk.specs import Registry, Spec, parse
 from maskwalk.worlds.walks.world import walk_parts, walk_world
 from maskwalk.worlds.world import WORLDS, World
 
-DENOISERS: Registry[Denoiser] = Registry("denoiser", context=("world", "device"))
+DENOISERS: Registry[Denoiser] = Registry("denoiser", context=("world", "device"), makes=Denoiser)
 ZOO = "zoo:"
 WALK = ("graph", "walk", "length", "graph_seed")  # what a world of walks is made of
 # What may stand behind the @ of a trained model, and how its network then computes.

@@ -22,7 +22,7 @@ from maskwalk.decoding.canvas import Canvas, RoundStreams
 from maskwalk.decoding.kinds import FACTORISED, SHAPED
 from maskwalk.decoding.policy import SAMPLERS, Sampler
 from maskwalk.denoiser import Denoiser
-from maskwalk.errors import one_of, real, whole
+from maskwalk.errors import ROUNDS, one_of, real, whole
 from maskwalk.kernels.rows import keep_rows
 
 
@@ -45,7 +45,7 @@ class Ancestral(Sampler):
         return FACTORISED if self.finish == "draw" else SHAPED
 
     def __post_init__(self) -> None:
-        whole("steps", self.steps, 1)
+        whole("steps", self.steps, 1, ROUNDS)
         one_of("finish", self.finish, ("draw", "argmax"))
         real("eps", self.eps, 0.0, 0.5)
 

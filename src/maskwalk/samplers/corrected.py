@@ -52,7 +52,7 @@ class Corrected(Sampler):
     def __post_init__(self) -> None:
         object.__setattr__(self, "inner", policy("inner", self.inner))
         real("floor", self.floor, 1e-300, 1.0)
-        whole("passes", self.passes, 1)
+        whole("passes", self.passes, 1, 1000)
 
     def init(self, canvas: Canvas) -> State:
         """`left`: passes to come; `refill`: whether the first one has begun."""

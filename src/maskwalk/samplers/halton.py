@@ -20,7 +20,7 @@ from torch import Tensor
 from maskwalk.decoding.canvas import Canvas, RoundStreams, State
 from maskwalk.decoding.policy import SAMPLERS, UnmaskingPolicy
 from maskwalk.decoding.view import View
-from maskwalk.errors import whole
+from maskwalk.errors import ROUNDS, whole
 
 
 @SAMPLERS.register("halton")
@@ -32,7 +32,7 @@ class Halton(UnmaskingPolicy):
     sweep: ClassVar[tuple[dict[str, Any], ...]] = tuple({"steps": t} for t in (2, 4, 8, 16))
 
     def __post_init__(self) -> None:
-        whole("steps", self.steps, 1)
+        whole("steps", self.steps, 1, ROUNDS)
 
     def init(self, canvas: Canvas) -> State:
         """How many were masked at first, and the rounds since."""

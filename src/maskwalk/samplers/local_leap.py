@@ -51,8 +51,8 @@ class LocalLeap(UnmaskingPolicy):
         """Anchors and what is close to them."""
         sure = confidences(view) + view.score_grid / 2
         anchors = sure >= self.anchor
-        width = 2 * self.radius + 1
+        radius = min(self.radius, anchors.shape[1])  # farther than the canvas is wide is nothing
         close = torch.nn.functional.max_pool1d(
-            anchors.to(torch.float64)[:, None], width, stride=1, padding=self.radius
+            anchors.to(torch.float64)[:, None], 2 * radius + 1, stride=1, padding=radius
         )[:, 0]
         return or_best(view, anchors | ((close > 0) & (sure >= self.near))), state

@@ -20,7 +20,7 @@ from torch import Tensor
 from maskwalk.decoding.canvas import Canvas, State
 from maskwalk.decoding.policy import SAMPLERS
 from maskwalk.decoding.view import View
-from maskwalk.errors import whole
+from maskwalk.errors import ROUNDS, whole
 from maskwalk.samplers.parts.draw_first import DrawFirst
 from maskwalk.samplers.parts.picks import spread_evenly
 
@@ -34,7 +34,7 @@ class LowConfidence(DrawFirst):
     sweep: ClassVar[tuple[dict[str, Any], ...]] = tuple({"steps": n} for n in (2, 4, 8, 24))
 
     def __post_init__(self) -> None:
-        whole("steps", self.steps, 1)
+        whole("steps", self.steps, 1, ROUNDS)
 
     def init(self, canvas: Canvas) -> State:
         """How many there are to reveal, and the rounds since."""

@@ -26,7 +26,7 @@ from maskwalk.decoding.canvas import INF, Canvas, RoundStreams, State
 from maskwalk.decoding.policy import SAMPLERS, Sampler
 from maskwalk.decoding.view import View
 from maskwalk.denoiser import Denoiser
-from maskwalk.errors import real, whole
+from maskwalk.errors import ROUNDS, real, whole
 from maskwalk.samplers.parts.support import support
 
 
@@ -47,7 +47,7 @@ class P2(Sampler):
 
     def __post_init__(self) -> None:
         real("eta", self.eta, 0.0)
-        whole("steps", self.steps, 1)
+        whole("steps", self.steps, 1, ROUNDS)
 
     def init(self, canvas: Canvas) -> State:
         """log p of every token when it was drawn."""

@@ -25,7 +25,7 @@ from torch import Tensor
 from maskwalk.decoding.canvas import Canvas, RoundStreams, State
 from maskwalk.decoding.policy import SAMPLERS, Sampler
 from maskwalk.denoiser import Denoiser
-from maskwalk.errors import one_of, real, whole
+from maskwalk.errors import ROUNDS, one_of, real, whole
 from maskwalk.kernels.rows import keep_rows
 
 ETA = {"cap": 0.008, "rescale": 0.015, "conf": 1.0, "loop": 0.02}
@@ -48,7 +48,7 @@ class Remdm(Sampler):
 
     def __post_init__(self) -> None:
         one_of("kind", self.kind, ETA)
-        whole("steps", self.steps, 1)
+        whole("steps", self.steps, 1, ROUNDS)
         if self.eta is not None:
             real("eta", self.eta, 0.0, 1.0)
 

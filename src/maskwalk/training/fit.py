@@ -16,14 +16,15 @@ from maskwalk.denoisers.files import Pretrained
 from maskwalk.denoisers.network.weights import DDiTConfig
 from maskwalk.denoisers.resolve import resolve_world
 from maskwalk.denoisers.trained import NetworkDenoiser
-from maskwalk.errors import whole
+from maskwalk.errors import seed_number, whole
 from maskwalk.samplers import SAMPLERS
 from maskwalk.streams import Streams
 from maskwalk.training.checkpoints import name_in
 from maskwalk.training.loop import Validate, train
 from maskwalk.training.settings import Job, Settings
 from maskwalk.training.zoo import HELD, WorldRecipe, chosen, floor, train_zoo
-from maskwalk.worlds.tasks import TASKS
+from maskwalk.worlds.sizes import check_sequences, fits
+from maskwalk.worlds.tasks import HELD_OUT, TASKS
 from maskwalk.worlds.walks.world import walk_parts
 from maskwalk.worlds.world import World, build_world
 
@@ -60,10 +61,18 @@ class Plan:
         place = {"graph": graph, "walk": walk, "length": length, "graph_seed": graph_seed}
         spec = resolve_world("oracle", {**place, "world": world})
         law = build_world(spec)
-        whole("walks", walks, 1)
-        whole("seed", seed, 0, 2**63 - 1)
+        check_sequences(whole("walks", walks, 1, HELD_OUT), law.length)
+        seed_number("seed", seed)
         config = DDiTConfig(law.vocab_size, law.length, hidden=hidden, blocks=blocks, heads=heads)
         return cls(spec, walks, dropout, config, seed)
+
+
+def check_memory(config: DDiTConfig, batch: int) -> None:
+    """Refuses a network or a batch that no memory here holds, before anything is made."""
+    size = 24.0 * config.parameters
+    size += 4.0 * batch * config.length * (40 * config.hidden * config.blocks + 4 * config.rows)
+    what = f"Training {config.parameters:,} weights on batches of {batch:,} sequences"
+    fits(what, size, "Use a smaller --batch, --hidden or --blocks.")
 
 
 def fit(plan: Plan, settings: Settings, out: Path, device: str, resume: bool) -> None:

@@ -23,7 +23,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from maskwalk.errors import MaskwalkError
+from maskwalk.errors import MaskwalkError, misbehaved, shown
 from maskwalk.specs import F, Registry, parse
 from maskwalk.stats import Estimate, mean, plain_mean
 from maskwalk.worlds.tasks import Prompts
@@ -70,7 +70,8 @@ class Metrics(Registry[Estimate | None]):
     """The table of metrics, with their descriptions."""
 
     def __init__(self) -> None:
-        super().__init__("metric", context=("sample",), home="maskwalk.worlds.table")
+        made = Estimate | None
+        super().__init__("metric", context=("sample",), home="maskwalk.worlds.table", makes=made)
         self._described: dict[str, Metric] = {}
         self._worlds: dict[str, str | tuple[str, ...] | None] = {}
         self._reads: dict[str, str] = {}
@@ -183,6 +184,10 @@ class Sample:
 def measure(sample: Sample, names: Iterable[str]) -> dict[str, dict[str, Any] | None]:
     """The named metrics of a sample, as they stand in a record."""
     estimates = {name: METRICS.build(name, sample=sample) for name in names}
+    for name, value in estimates.items():
+        numbers = () if value is None else (value.value, value.se, value.n)
+        if not all(isinstance(number, int | float) for number in numbers):
+            raise misbehaved(METRICS[METRICS.name_of(name)], f"gives {shown(value)}, no numbers.")
     return {name: None if value is None else value.as_dict() for name, value in estimates.items()}
 
 

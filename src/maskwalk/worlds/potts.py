@@ -38,9 +38,11 @@ class Potts(ChainWorld):
         beta: float = 0.9,
         order: str = "rows",
     ) -> None:
-        self.height, self.width = whole("height", height, 1), whole("width", width, 1)
+        self.height = whole("height", height, 1, 65_535)
+        self.width = whole("width", width, 1, 65_535)
         self.states, self.layout = whole("states", states, 2), one_of("order", order, ORDERS)
         self.beta = real("beta", beta, -STEEPEST, STEEPEST)
+        whole("height × width", height * width, 1, 65_535)
         if states**height > LARGEST:
             raise MaskwalkError(
                 f"A column of {height} cells with {states} states has {states}^{height} states, "

@@ -16,9 +16,10 @@ import torch
 from jaxtyping import Bool, Int64
 from torch import Tensor
 
-from maskwalk.errors import MaskwalkError, real, whole
-from maskwalk.specs import Registry
+from maskwalk.errors import MaskwalkError, misbehaved, real, shown, whole
+from maskwalk.specs import Registry, parse
 from maskwalk.streams import Purpose, block_uniforms
+from maskwalk.worlds.sizes import check_sequences
 from maskwalk.worlds.world import World
 
 HELD_OUT = 1_000_000_000
@@ -36,12 +37,30 @@ class Prompts:
 
 
 TASKS: Registry[Prompts] = Registry(
-    "task", context=("world", "prompts", "seed"), home="maskwalk.worlds.table"
+    "task", context=("world", "prompts", "seed"), home="maskwalk.worlds.table", makes=Prompts
 )
+
+
+def build_prompts(task: str, world: World, count: int, seed: int) -> Prompts:
+    """The prompts of a task; what a user's own one makes is looked at."""
+    prompts = TASKS.build(task, world=world, prompts=count, seed=seed)
+    tokens, shape = prompts.tokens, (count, world.length)
+    fine = isinstance(tokens, Tensor) and tokens.shape == shape and tokens.dtype == torch.int64
+    if not fine or not 0 <= int(tokens.min()) <= int(tokens.max()) <= world.vocab_size:
+        what = (
+            f"{tokens.dtype} {tuple(tokens.shape)}" if isinstance(tokens, Tensor) else shown(tokens)
+        )
+        raise misbehaved(
+            TASKS[parse(task).name],
+            f"must make {count} prompts as int64 {shape} of tokens 0..{world.vocab_size} (the "
+            f"mask), not {what}.",
+        )
+    return prompts
 
 
 def masked_rows(world: World, count: int) -> Int64[Tensor, "n length"]:
     """Fully masked sequences."""
+    check_sequences(count, world.length)
     return torch.full((count, world.length), world.vocab_size, dtype=torch.int64)
 
 

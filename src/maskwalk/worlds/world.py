@@ -13,11 +13,12 @@ a large law no oracle. Every world of the project, and one of your own, is a mem
 from functools import lru_cache
 from typing import Protocol, runtime_checkable
 
+import torch
 from jaxtyping import Bool, Float64, Int64
 from torch import Tensor
 
 from maskwalk.denoiser import Denoiser
-from maskwalk.errors import MaskwalkError
+from maskwalk.errors import MaskwalkError, misbehaved, own_source, shown, user_code
 from maskwalk.sources import versions
 from maskwalk.specs import Registry
 
@@ -66,7 +67,8 @@ class Listed(World, Protocol):
         ...
 
 
-WORLDS: Registry[World] = Registry("world", home="maskwalk.worlds.table")
+LONGEST = 65_535  # positions: a random stream addresses them by 16 bits
+WORLDS: Registry[World] = Registry("world", home="maskwalk.worlds.table", makes=World)
 
 
 def build_world(spec: str) -> World:
@@ -78,6 +80,13 @@ def build_world(spec: str) -> World:
 def _built(spec: str, version: tuple[str, ...]) -> World:
     """The world while the files it comes from are the same."""
     world = WORLDS.build(spec)
+    if own_source(world) is not None:
+        with user_code():
+            _check_own(world)
+    if world.length > LONGEST:
+        raise MaskwalkError(
+            f"{spec} has {world.length:,} positions; a sequence has at most {LONGEST:,}."
+        )
     if world.length < 1 or world.vocab_size < 1:
         raise MaskwalkError(
             f"{spec} has {world.length} positions and {world.vocab_size} tokens; a world needs at "
@@ -90,3 +99,34 @@ def neighbours(world: World) -> list[tuple[int, int]]:
     """The pairs of positions whose joint law is compared: those the world names, or neighbours."""
     named = getattr(world, "pairs", None)
     return [(i, i + 1) for i in range(world.length - 1)] if named is None else list(named())
+
+
+def _check_own(world: World) -> None:
+    """Two sequences of a user's world, looked at: what it gives back is what others count on."""
+    for name in ("length", "vocab_size"):
+        if type(getattr(world, name)) is not int:
+            raise misbehaved(world, f"has {name} {shown(getattr(world, name))}, no whole number.")
+    if world.length < 1 or world.vocab_size < 1:
+        return  # which is said of any world
+    tokens: object = world.sample(2, 0)
+    shape = (2, world.length)
+    if not isinstance(tokens, Tensor) or tokens.shape != shape or tokens.dtype != torch.int64:
+        raise misbehaved(world, f"must sample 2 sequences as int64 {shape}, not {_told(tokens)}.")
+    if not 0 <= int(tokens.min()) <= int(tokens.max()) < world.vocab_size:
+        raise misbehaved(world, f"samples tokens outside its vocabulary 0..{world.vocab_size - 1}.")
+    valid: object = world.valid(tokens)
+    if valid is not None and not (
+        isinstance(valid, Tensor) and valid.shape == shape and valid.dtype == torch.bool
+    ):
+        raise misbehaved(world, f"must say from valid() by bool {shape}, not {_told(valid)}.")
+    likely: object = world.log_prob(tokens)
+    if likely is not None and not (isinstance(likely, Tensor) and likely.shape == (2,)):
+        raise misbehaved(world, f"must give two numbers from log_prob(), not {_told(likely)}.")
+    if not isinstance(world.show(tokens[0]), str):
+        raise misbehaved(world, "must give text from show().")
+
+
+def _told(value: object) -> str:
+    if isinstance(value, Tensor):
+        return f"{str(value.dtype).removeprefix('torch.')} {tuple(value.shape)}"
+    return shown(value)

@@ -23,7 +23,7 @@ from maskwalk.decoding.policy import Sampler, UnmaskingPolicy
 from maskwalk.decoding.scores import score
 from maskwalk.decoding.view import View
 from maskwalk.denoiser import Denoiser
-from maskwalk.errors import MaskwalkError
+from maskwalk.errors import MaskwalkError, UserCodeError, own_source
 from maskwalk.stats import goodness_of_fit
 from maskwalk.streams import Purpose, Streams
 
@@ -249,14 +249,24 @@ CHECKS: dict[str, Callable[[Sampler, Stand], None]] = {
 
 
 def failures(sampler: Sampler, stand: Stand) -> Iterator[tuple[str, str]]:
-    """(check, reason) of everything the sampler breaks; a crash is a broken contract too."""
+    """(check, reason) of everything the sampler breaks; a crash is a broken contract too.
+
+    A crash of a sampler from a user's file is told with their lines instead (`UserCodeError`).
+    """
     for name, check in CHECKS.items():
         try:
             check(sampler, stand)
         except BrokenContract as problem:
             yield name, str(problem)
-        except Exception as problem:
+        except (Exception, SystemExit) as problem:
+            if own_source(sampler) is not None and not _sentence(problem):
+                raise  # a user's file that does not run has no law to judge
             yield name, f"It failed with {type(problem).__name__}: {problem}"
+
+
+def _sentence(problem: BaseException) -> bool:
+    """Whether it says what the sampler did wrong, rather than that it does not run."""
+    return isinstance(problem, MaskwalkError) and not isinstance(problem, UserCodeError)
 
 
 __all__ = ["CHECKS", "FALSE_ALARM", "BrokenContract", "Stand", "failures", "goodness_of_fit"]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from maskwalk.decoding.policy import Sampler
-from maskwalk.errors import MaskwalkError, unknown
+from maskwalk.errors import MaskwalkError, misbehaved, shown, unknown, user_code
 from maskwalk.samplers import SAMPLERS
 from maskwalk.specs import Spec, load_plugin, parse
 
@@ -50,16 +50,31 @@ def candidate(policy: Policy) -> Candidate:
 def _swept(name: str, maker: Any) -> Candidate:
     """A class at every setting of its sweep; only what the settings change is in the labels."""
     settings: dict[str, Sampler] = {}
-    sweep: tuple[dict[str, Any], ...] = getattr(maker, "sweep", ({},))
-    for kwargs in sweep:
+    for kwargs in _sweep(name, maker):
         label = str(Spec("", (), kwargs))[1:-1]
         try:
-            settings[label or name] = maker(**kwargs)
+            with user_code():
+                settings[label or name] = maker(**kwargs)
         except TypeError as problem:
             raise MaskwalkError(f"{name}({label}) cannot be made: {problem}.") from None
     if not settings:
         raise MaskwalkError(f"The sweep of {name} is empty: it needs at least one setting, {{}}.")
     return Candidate(name, settings)
+
+
+def _sweep(name: str, maker: Any) -> list[dict[str, Any]]:
+    """The settings of a class, or a sentence."""
+    sweep: Any = getattr(maker, "sweep", ({},))
+    fine = isinstance(sweep, list | tuple) and all(
+        isinstance(some, dict) and all(isinstance(key, str) for key in some) for some in sweep
+    )
+    if not fine:
+        raise misbehaved(
+            maker,
+            "must have a sweep that is a tuple of settings, such as ({'bound': 1.0}, "
+            f"{{'bound': 2.0}}), not {shown(sweep)}.",
+        )
+    return list(sweep)
 
 
 def _from_spec(text: str) -> Candidate:

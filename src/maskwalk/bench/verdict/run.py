@@ -32,7 +32,7 @@ from maskwalk.decoding.kinds import FACTORISED, SHAPED
 from maskwalk.decoding.policy import Sampler
 from maskwalk.denoiser import Denoiser
 from maskwalk.denoisers.resolve import build_denoiser
-from maskwalk.errors import MaskwalkError, whole
+from maskwalk.errors import MaskwalkError, user_code, whole
 from maskwalk.resources import one_thread
 from maskwalk.worlds.tasks import TASKS
 from maskwalk.worlds.world import build_world
@@ -134,7 +134,8 @@ def _suite(
 def _own(cell: Cell, sampler: Sampler, scene: Scene) -> Outcome:
     """The policy's outcome; what it raises becomes a sentence."""
     try:
-        return outcome(cell, sampler)
+        with user_code(f"in {scene.title}"):
+            return outcome(cell, sampler)
     except MaskwalkError:
         raise
     except Exception as problem:
@@ -192,7 +193,11 @@ class _Bar:
     """A progress bar on stderr that also counts what others have finished meanwhile."""
 
     def __init__(self, shown: bool) -> None:
-        columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn())
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(20),
+            MofNCompleteColumn(),
+        )
         console = Console(stderr=True, highlight=False)
         self._progress = Progress(
             *columns, TimeElapsedColumn(), console=console, disable=not shown, transient=True

@@ -17,6 +17,7 @@ from torch import Tensor
 from maskwalk.denoiser import masked_positions, normalise
 from maskwalk.errors import MaskwalkError, whole
 from maskwalk.streams import Purpose, block_uniforms
+from maskwalk.worlds.sizes import check_sequences
 
 PIECE = 1 << 14  # sequences drawn at once
 NOTE = "impossible evidence, if any: uniform over the vocabulary"
@@ -34,7 +35,7 @@ class ExactWorld(ABC):
 
     def sample(self, count: int, seed: int, first: int = 0) -> Int64[Tensor, "count length"]:
         """Sequences number first..first+count-1 of this seed; each depends on its number only."""
-        whole("count", count, 0)
+        check_sequences(whole("count", count, 0), max(self.length, self.draws))
         parts = [
             self._sample(block_uniforms(seed, Purpose.WALK, first + start, rows, self.draws))
             for start in range(0, count, PIECE)

@@ -15,8 +15,10 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from maskwalk.errors import MaskwalkError, whole
+from maskwalk.errors import MaskwalkError, shown, whole
+from maskwalk.worlds.sizes import check_sequences
 from maskwalk.worlds.text.chat import wrapped
+from maskwalk.worlds.world import LONGEST
 
 NEW = 32  # masked tokens after a prompt where no length is given
 GAP = re.compile(r"\{(\d+)\}")
@@ -35,7 +37,9 @@ def canvas(
 
     `model` is a `LanguageModel`; `chat` wraps the prompt as the tokenizer's chat template says.
     """
-    whole("count", count, 1)
+    whole("count", count, 1, 10**9)
+    for name, text in (("prompt", prompt), ("template", template or "")):
+        _check_text(name, text)
     if template is not None and (prompt or chat):
         raise MaskwalkError("Give a prompt or a template, not both.")
     text = wrapped(model.tokenizer, prompt) if chat else prompt
@@ -44,7 +48,7 @@ def canvas(
     if length is None:
         length = len(middle) + around + (NEW if template is None else 0)
         length = min(length, model.longest or length)
-    room = whole("length", length, 1) - around - len(middle)
+    room = whole("length", length, 1, LONGEST) - around - len(middle)
     if room < 0 or (room == 0 and model.mask not in middle):
         raise MaskwalkError(
             f"What is given takes {around + len(middle)} tokens, so a length of {length} leaves "
@@ -54,15 +58,31 @@ def canvas(
         raise MaskwalkError(
             f"This model reads at most {model.longest} tokens, not {length}; take a shorter length."
         )
+    check_sequences(count, length)
     row = [*model.begin, *middle, *[model.mask] * room, *model.end]
-    return torch.tensor([row] * count)
+    return torch.tensor(row).repeat(count, 1)
+
+
+def _check_text(name: str, text: str) -> None:
+    """A sentence for what is no text: half of a character, or bytes that were no UTF-8."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as problem:
+        raise MaskwalkError(
+            f"The {name} is no text: {shown(text[problem.start])} at character {problem.start} is "
+            "no whole character; write it in UTF-8."
+        ) from None
 
 
 def _pieces(model: Any, text: str, gaps: bool) -> list[int]:
     parts = GAP.split(text) if gaps else [text]
     tokens: list[int] = []
     for i, part in enumerate(parts):
-        tokens += [model.mask] * int(part) if i % 2 else model.encode(part)
+        if i % 2:
+            gap = int(part) if len(part) < 10 else LONGEST + 1
+            tokens += [model.mask] * whole("a gap of the template", gap, 1, LONGEST)
+        else:
+            tokens += model.encode(part)
     if gaps and model.mask not in tokens:
         raise MaskwalkError(
             f"The template {text!r} has no gap; write one as a number of tokens in braces: {{3}}."

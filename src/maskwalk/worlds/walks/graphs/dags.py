@@ -10,6 +10,7 @@ position in the walk is the level of the node.
 import numpy as np
 
 from maskwalk.errors import whole
+from maskwalk.worlds.sizes import check_graph
 from maskwalk.worlds.walks.graphs.graph import GRAPHS, Graph, assemble
 
 
@@ -17,6 +18,7 @@ from maskwalk.worlds.walks.graphs.graph import GRAPHS, Graph, assemble
 def tree_line_dag(chains: int, length: int) -> Graph:
     """A root with `chains` directed chains of `length` nodes each; walks have length + 1 tokens."""
     d, m = whole("chains", chains, 1), whole("length", length, 1)
+    check_graph(1 + d * m, 0, d * m)
     chain = 1 + np.arange(d * m, dtype=np.int64).reshape(d, m)  # node v_{i,j} is 1 + i*m + j
     path = np.concatenate([np.zeros((d, 1), dtype=np.int64), chain], axis=1)
     arcs = np.stack([path[:, :-1].ravel(), path[:, 1:].ravel()], axis=1)
@@ -28,6 +30,7 @@ def tree_line_dag(chains: int, length: int) -> Graph:
 def bottleneck_dag(corridors: int, width: int) -> Graph:
     """`corridors` corridors of `width` parallel two-node paths between bottlenecks, in a row."""
     k, w = whole("corridors", corridors, 1), whole("width", width, 1)
+    check_graph(k * (2 * w + 2), 0, k * (3 * w + 1))
     size = 2 * w + 2  # of one corridor, numbered u, a_1..a_w, b_1..b_w, v
     lane = np.arange(1, w + 1)
     u, v = np.zeros_like(lane), np.full_like(lane, size - 1)

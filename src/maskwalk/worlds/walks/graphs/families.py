@@ -13,8 +13,11 @@ from jaxtyping import Float64, Int64
 
 from maskwalk.errors import real, whole
 from maskwalk.streams import Purpose, block_uniforms
+from maskwalk.worlds.sizes import check_graph
 from maskwalk.worlds.walks.graphs.graph import GRAPHS, Graph, assemble
 
+COMMUNITIES = 100_000  # at most
+HEAVIEST = 2**31 - 1  # the largest weight
 ORDER, PARENT, PAIR, STREAMS = 0, 1, 2, 4  # a community's streams are STREAMS * its number + these
 BRIDGES, CYCLE, ARCS, WEIGHTS = (2**31 + i for i in range(4))  # streams outside the communities
 
@@ -59,8 +62,12 @@ def _communities(
     return edges, roots, np.repeat(np.arange(count, dtype=np.int64), nodes)
 
 
-def _checked(nodes: int, p: float | int) -> tuple[int, float]:
-    return whole("nodes", nodes, 2), real("p", p, 0.0, 1.0)
+def _checked(nodes: int, p: float | int, communities: int = 1) -> tuple[int, float]:
+    """The numbers of so many communities, if they can be drawn here."""
+    nodes, p = whole("nodes", nodes, 2), real("p", p, 0.0, 1.0)
+    pairs = 1.0 * communities * nodes**2
+    check_graph(communities * nodes, pairs if p > 0 else 0, p * pairs + communities * nodes)
+    return nodes, p
 
 
 @GRAPHS.register("st_er")
@@ -75,7 +82,7 @@ def st_er(nodes: int, p: float | int, seed: int) -> Graph:
 def weighted(nodes: int, p: float | int, seed: int, heaviest: int = 10) -> Graph:
     """ST-ER with whole-number edge weights uniform in 1..heaviest."""
     plain = st_er(nodes, p, seed)
-    heaviest = whole("heaviest", heaviest, 1)
+    heaviest = whole("heaviest", heaviest, 1, HEAVIEST)
     once = plain.sources < plain.targets
     pairs = np.stack([plain.sources[once], plain.targets[once]], axis=1)
     weights = 1.0 + np.floor(_uniforms(seed, WEIGHTS, len(pairs)) * heaviest)
@@ -109,8 +116,9 @@ def _bridges(seed: int, nodes: int, count: int) -> Int64[np.ndarray, "bridges 2"
 @GRAPHS.register("two_communities")
 def two_communities(seed: int, nodes: int = 250, p: float | int = 0.02, bridges: int = 8) -> Graph:
     """Two ST-ER communities of `nodes` each, joined by `bridges` edges (nested: 64 ⊃ 8 ⊃ 1)."""
-    nodes, p = _checked(nodes, p)
+    nodes, p = _checked(nodes, p, 2)
     bridges = whole("bridges", bridges, 1, nodes**2)
+    check_graph(2 * nodes, 8.0 * bridges, 2.0 * bridges)
     edges, roots, community = _communities(seed, 2, nodes, p)
     edges = np.concatenate([edges, _bridges(seed, nodes, bridges)])
     return assemble(2 * nodes, edges, community=community, roots=roots)
@@ -121,8 +129,8 @@ def community_chain(
     seed: int, communities: int = 10, nodes: int = 50, p: float | int = 0.106377551
 ) -> Graph:
     """ST-ER communities in a row, consecutive ones joined by one edge between their tree roots."""
-    nodes, p = _checked(nodes, p)
-    communities = whole("communities", communities, 2)
+    communities = whole("communities", communities, 2, COMMUNITIES)
+    nodes, p = _checked(nodes, p, communities)
     edges, roots, community = _communities(seed, communities, nodes, p)
     links = np.array([roots[:-1], roots[1:]], dtype=np.int64).T
     return assemble(
@@ -135,12 +143,13 @@ def community_hierarchy(
     seed: int, depth: int = 2, branching: int = 3, nodes: int = 20, p: float | int = 0.1
 ) -> Graph:
     """ST-ER communities in a tree: each joined, root to root, to the community above it."""
-    nodes, p = _checked(nodes, p)
-    depth, branching = whole("depth", depth, 1), whole("branching", branching, 1)
+    depth = whole("depth", depth, 1, 1000)
+    branching = whole("branching", branching, 1, COMMUNITIES)
     # Numbered level by level, so the parent of community c > 0 is (c - 1) // branching.
     communities = whole(
-        "the number of communities", sum(branching**i for i in range(depth + 1)), 2, 100_000
+        "the number of communities", sum(branching**i for i in range(depth + 1)), 2, COMMUNITIES
     )
+    nodes, p = _checked(nodes, p, communities)
     edges, roots, community = _communities(seed, communities, nodes, p)
     child = np.arange(1, communities)
     links = np.array(roots, dtype=np.int64)[np.stack([(child - 1) // branching, child], axis=1)]

@@ -14,7 +14,10 @@ import networkx as nx
 import numpy as np
 
 from maskwalk.errors import MaskwalkError
+from maskwalk.worlds.sizes import gigabytes
 from maskwalk.worlds.walks.graphs.graph import GRAPHS, Graph, assemble
+
+LONGEST = 2_000_000  # edges read from a file: about half a minute and 2 GB
 
 
 @GRAPHS.register("file", files=("path",))
@@ -25,6 +28,7 @@ def file(path: str, directed: bool = False) -> Graph:
     if not isinstance(directed, bool):
         raise MaskwalkError(f"directed must be True or False, not {directed!r}.")
     place = Path(path)
+    _check_size(place)
     try:
         if place.suffix.lower() == ".graphml":
             graph = nx.read_graphml(place)
@@ -38,6 +42,23 @@ def file(path: str, directed: bool = False) -> Graph:
             "of two or three columns, or a GraphML file whose name ends in .graphml."
         ) from None
     return from_networkx(graph, repr(path))
+
+
+def _check_size(place: Path) -> None:
+    """A sentence for a file of more edges than are read here."""
+    most = LONGEST if place.suffix.lower() != ".graphml" else LONGEST // 4
+    size = place.stat().st_size
+    if size < 4 * most:  # an edge takes at least four bytes
+        return
+    lines = 0
+    with place.open("rb") as file:
+        while part := file.read(1 << 24):
+            lines += part.count(b"\n")
+    if lines > most or size > 200 * most:
+        raise MaskwalkError(
+            f"{str(place)!r} has {lines:,} lines ({gigabytes(size)}); at most {most:,} edges are "
+            "read from a file. Give a smaller graph."
+        )
 
 
 def _edge_list(text: str, directed: bool, path: str) -> Any:

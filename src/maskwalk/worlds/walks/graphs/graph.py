@@ -87,4 +87,4 @@ def assemble(
     return Graph(nodes, sources, targets, heavy[first], directed, community, roots, levels, names)
 
 
-GRAPHS: Registry[Graph] = Registry("graph", context=("seed",))
+GRAPHS: Registry[Graph] = Registry("graph", context=("seed",), makes=Graph)

@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float64, Int, Int64
 from scipy.sparse import csr_array, diags_array, vstack
 from torch import Tensor
 
-from maskwalk.errors import MaskwalkError, one_of, real
+from maskwalk.errors import MaskwalkError, one_of, real, whole
 from maskwalk.worlds.walks.graphs import Graph
 from maskwalk.worlds.walks.laws.alias import Alias
 from maskwalk.worlds.walks.laws.law import WALKS, WalkLaw, walkable
@@ -120,6 +120,7 @@ class ChainLaw(WalkLaw):
 
     def reach(self, start: int) -> Bool[Tensor, " vocab"]:
         """Which tokens can end a walk from `start`, by boolean matrix-vector products."""
+        whole("start", start, 0, self.vocab_size - 1)
         at = (np.arange(self.vocab_size) == start) & (self.initial.numpy() > 0)
         for _ in range(self.length - 1):
             at = self.kernel.T @ at > 0

@@ -27,7 +27,7 @@ class DistantLaw(WalkLaw):
 
     def __init__(self, graph: Graph, length: int, K: int = 4, skip_recent: int = 2) -> None:
         walkable(graph, "Distant")
-        self.K = whole("K", K, 1)
+        self.K = whole("K", K, 1, 65_535)
         self.skip_recent = whole("skip_recent", skip_recent, 0, self.K - 1)
         super().__init__(graph.nodes, length, self.K + 1, graph)
         if length < self.order:

@@ -21,6 +21,7 @@ from maskwalk.errors import MaskwalkError, whole
 from maskwalk.specs import Registry
 from maskwalk.streams import Purpose, block_uniforms, inverse_cdf
 from maskwalk.worlds.separators import Separator, halved
+from maskwalk.worlds.sizes import check_sequences
 from maskwalk.worlds.walks.graphs import Graph
 from maskwalk.worlds.walks.laws import lifted
 from maskwalk.worlds.walks.laws.lifted import CELLS
@@ -33,7 +34,7 @@ class WalkLaw(ABC):
 
     def __init__(self, vocab_size: int, length: int, order: int, graph: Graph | None) -> None:
         self.vocab_size = vocab_size
-        self.length = whole("length", length, 2)
+        self.length = whole("length", length, 2, 65_535)
         self.order = order
         self.graph = graph
 
@@ -76,7 +77,7 @@ class WalkLaw(ABC):
 
     def sample(self, count: int, seed: int, first: int = 0) -> Int64[Tensor, "count length"]:
         """Walks number first..first+count-1 of this seed; each depends on its number only."""
-        whole("count", count, 0)
+        check_sequences(whole("count", count, 0), self.length)
         walks = np.empty((count, self.length), dtype=np.int64)
         # Small pieces stay in the processor's cache, which is faster as well as smaller.
         for start in range(0, count, 1 << 14):
@@ -173,10 +174,11 @@ class WalkLaw(ABC):
 
     def reach(self, start: int) -> Bool[Tensor, " vocab"]:
         """Which tokens can be the last of a walk that begins at `start`; exact."""
+        whole("start", start, 0, self.vocab_size - 1)
         return lifted.reach(self.step_probs, self.order, self.length, start)
 
 
-WALKS: Registry[WalkLaw] = Registry("walk", context=("graph", "length"))
+WALKS: Registry[WalkLaw] = Registry("walk", context=("graph", "length"), makes=WalkLaw)
 
 
 def walkable(graph: Graph, law: str) -> None:

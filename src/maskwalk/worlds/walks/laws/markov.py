@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float64, Int
 from torch import Tensor
 
-from maskwalk.errors import MaskwalkError, whole
+from maskwalk.errors import MaskwalkError, seed_number, whole
 from maskwalk.streams import Purpose, block_uniforms
 from maskwalk.worlds.walks.graphs import Graph
 from maskwalk.worlds.walks.laws.chain import ChainLaw, check_law
@@ -75,7 +75,7 @@ def markov(graph: Graph, length: int, order: int = 1, seed: int = 0) -> WalkLaw:
     The next token is the current node or a neighbour. Small alphabets only: the kernel is dense.
     """
     walkable(graph, "Markov")
-    order, size = whole("order", order, 1), graph.nodes
+    order, size, seed = whole("order", order, 1, 64), graph.nodes, seed_number("seed", seed)
     if size ** (order + 1) > ENTRIES:
         raise MaskwalkError(
             f"markov(order={order}) on {size} nodes has a kernel of {size}^{order + 1} entries; "

@@ -1,5 +1,6 @@
 """Exact oracles: denoisers that know the law. `oracle_for` picks the one a law allows."""
 
+from maskwalk.resources import available_memory
 from maskwalk.worlds.walks.laws import ChainLaw, ScheduleLaw, WalkLaw
 from maskwalk.worlds.walks.oracles.base import Oracle
 from maskwalk.worlds.walks.oracles.chain import LIMIT, ChainOracle, table_bytes
@@ -11,8 +12,10 @@ from maskwalk.worlds.walks.oracles.schedule import ScheduleOracle, schedule_byte
 
 def oracle_for(law: WalkLaw) -> Oracle:
     """The fastest exact oracle of a law; a sentence if none is possible at its size."""
-    if isinstance(law, ChainLaw) and table_bytes(law.vocab_size, law.length) <= LIMIT:
-        return ChainOracle(law)
+    if isinstance(law, ChainLaw):
+        size = table_bytes(law.vocab_size, law.length)
+        if size <= LIMIT and 1.3 * size <= available_memory():
+            return ChainOracle(law)
     if isinstance(law, ScheduleLaw) and schedule_bytes(law) <= SCHEDULE_LIMIT:
         return ScheduleOracle(law)
     return LiftedOracle(law)

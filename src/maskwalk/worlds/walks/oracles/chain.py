@@ -35,7 +35,7 @@ from maskwalk.worlds.walks.laws import ChainLaw
 from maskwalk.worlds.walks.oracles.base import TOO_SMALL
 from maskwalk.worlds.walks.oracles.gaps import SCALE, Gap, GapOracle, Sides
 
-LIMIT = 6 * 10**9  # bytes of tables
+LIMIT = 25 * 10**8  # bytes of tables: beyond, the sparse oracle takes a quarter of the memory
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,14 @@ with E_t the evidence: 0 where a state's newest token is not the one revealed. M
 at every step, so that a long walk does not underflow.
 """
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from maskwalk.errors import MaskwalkError
 from maskwalk.worlds.sparse import Sparse
-from maskwalk.worlds.walks.laws import WalkLaw
+from maskwalk.worlds.walks.laws import ChainLaw, WalkLaw
 from maskwalk.worlds.walks.oracles.base import chunks
 
 TRANSITIONS = 2 * 10**7  # positive transition probabilities that may be stored
@@ -67,6 +68,8 @@ class Lattice:
     def _expand(self, states: Tensor, t: int) -> Entries:
         """All steps of positive probability from these histories to position t."""
         parts, past = [], min(t, self.law.order)
+        if isinstance(self.law, ChainLaw) and past == 1:  # its kernel is sparse already
+            return _arcs(self.law, states)
         for part in chunks(len(states), 2**22 // self.vocab):
             probs = self.law.step_probs(t, histories(states[part], past, self.vocab)).cpu()
             row, token = probs.nonzero(as_tuple=True)
@@ -134,6 +137,13 @@ class Lattice:
         """Zero wherever the newest token is not the revealed one."""
         newest = self.newest[depth][:, None]
         return message * ((tokens == newest) | (tokens == self.vocab))
+
+
+def _arcs(law: ChainLaw, states: Tensor) -> Entries:
+    """The steps of a first-order law from these nodes."""
+    rows = law.kernel[states.numpy()]
+    source = torch.from_numpy(np.repeat(states.numpy(), np.diff(rows.indptr)))
+    return source, torch.from_numpy(rows.indices.astype(np.int64)), torch.from_numpy(rows.data)
 
 
 def _joined(parts: list[Entries]) -> Entries:

@@ -112,7 +112,7 @@ class Leaks:
         for t in reversed(range(self.length)):
             before, used = forward[t]
             if masked[t]:
-                joint = _meet(before, message, fewest - used - least)
+                joint = meet(before, message, fewest - used - least)
                 weights[:, t] = joint.view(len(tokens), -1, self.vocab).sum(1)
             message, least = self._settle(*steps[t].backward(message), least)
         return weights
@@ -155,7 +155,7 @@ class Leaks:
         return message / message.amax((1, 2), keepdim=True), least + empty
 
 
-def _meet(forward: Tensor, backward: Tensor, spare: Tensor) -> Tensor:
+def meet(forward: Tensor, backward: Tensor, spare: Tensor) -> Tensor:
     """Σ over the levels that add up to `spare`, for each state."""
     levels = forward.shape[1]
     joint = torch.zeros_like(forward[:, 0])

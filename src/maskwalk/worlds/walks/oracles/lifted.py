@@ -10,8 +10,11 @@ from torch import Tensor
 
 from maskwalk.denoiser import normalise
 from maskwalk.errors import MaskwalkError
-from maskwalk.worlds.walks.laws import WalkLaw
+from maskwalk.resources import available_memory
+from maskwalk.worlds.sizes import check_messages
+from maskwalk.worlds.walks.laws import ChainLaw, WalkLaw
 from maskwalk.worlds.walks.oracles.base import TOO_SMALL, Oracle, chunks
+from maskwalk.worlds.walks.oracles.chain_leaks import ChainLeaks
 from maskwalk.worlds.walks.oracles.lattice import Lattice
 from maskwalk.worlds.walks.oracles.leaks import Leaks
 
@@ -27,6 +30,7 @@ class LiftedOracle(Oracle):
         depth = min(law.order, law.length)
         states = law.vocab_size**depth
         size = 8 * states * law.length
+        limit = min(limit, available_memory() // 2)
         if size > limit:
             raise MaskwalkError(
                 f"The lifted chain of an order-{law.order} law on {law.vocab_size} nodes has "
@@ -37,7 +41,12 @@ class LiftedOracle(Oracle):
             )
         self.law = law
         self._lattices: dict[torch.device, Lattice] = {}
-        self._leaks: dict[torch.device, Leaks] = {}
+        self._leaks: dict[torch.device, Leaks | ChainLeaks] = {}
+
+    def check_rows(self, rows: int) -> None:
+        """Refuses more sequences than can be answered for in a few hours."""
+        states = self.law.vocab_size ** min(self.law.order, 1)
+        check_messages(rows, self.length, 4 * states)
 
     def lattice(self, device: torch.device) -> Lattice:
         """The lifted chain on a device, built when first asked for."""
@@ -45,10 +54,14 @@ class LiftedOracle(Oracle):
             self._lattices[device] = Lattice(self.law, device)
         return self._lattices[device]
 
-    def leaks(self, device: torch.device) -> Leaks:
-        """The dense kernel on a device, built when evidence is first impossible."""
+    def leaks(self, device: torch.device) -> Leaks | ChainLeaks:
+        """The kernel with leaks on a device, built when evidence is first impossible."""
         if device not in self._leaks:
-            self._leaks[device] = Leaks(self.law, device)
+            self._leaks[device] = (
+                ChainLeaks(self.law, device)
+                if isinstance(self.law, ChainLaw)
+                else Leaks(self.law, device)
+            )
         return self._leaks[device]
 
     def __call__(
