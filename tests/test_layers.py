@@ -9,7 +9,6 @@ LAYERS = [
     "reading",
     "resources",
     "specs",
-    "sources",
     "kernels",
     "streams",
     "stats",

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import torch
 
-from maskwalk import sources as sources_module
 from maskwalk.analysis.judge import Judge
 from maskwalk.bench.cell import Cell, run_cell
 from maskwalk.bench.judging import Judging
@@ -21,8 +20,9 @@ from maskwalk.bench.text_experiment import Setting, TextExperiment
 from maskwalk.bench.versions import newest
 from maskwalk.denoisers.resolve import DENOISERS
 from maskwalk.samplers import SAMPLERS
-from maskwalk.sources import code_of, sources
 from maskwalk.specs import TABLES, load_plugin
+from maskwalk.specs import sources as sources_module
+from maskwalk.specs.sources import code_of, sources
 from maskwalk.worlds.text.metrics import Reading
 from maskwalk.worlds.world import build_world
 

@@ -33,7 +33,7 @@ from maskwalk.denoisers.resolve import (
     resolve_world,
 )
 from maskwalk.errors import seed_number, whole
-from maskwalk.sources import code_of, sources
+from maskwalk.specs.sources import code_of, sources
 from maskwalk.streams import Streams
 from maskwalk.worlds.metrics import METRICS, REPLAY, Sample, measure
 from maskwalk.worlds.sizes import check_sequences

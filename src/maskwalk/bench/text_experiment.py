@@ -31,8 +31,8 @@ from maskwalk.errors import MaskwalkError, unknown, whole
 from maskwalk.resources import read_toml
 from maskwalk.samplers import SAMPLERS
 from maskwalk.samplers.table import expand
-from maskwalk.sources import sources
 from maskwalk.specs import Spec
+from maskwalk.specs.sources import sources
 from maskwalk.worlds.world import WORLDS
 
 SAMPLES, REFERENCES = "samples", "references.npy"

@@ -19,8 +19,8 @@ from torch import Tensor
 
 from maskwalk.denoiser import Denoiser
 from maskwalk.errors import MaskwalkError, misbehaved, own_source, shown, user_code
-from maskwalk.sources import versions
 from maskwalk.specs import Registry
+from maskwalk.specs.sources import versions
 
 
 @runtime_checkable

@@ -16,7 +16,7 @@ from maskwalk.bench.records import Record, RecordFile, as_written
 from maskwalk.bench.verdict.result import Evaluation
 from maskwalk.decoding.policy import Sampler
 from maskwalk.resources import write_file
-from maskwalk.sources import code_of
+from maskwalk.specs.sources import code_of
 
 FILE, FOLDER = "evaluation.json", "evaluations"
 BESIDE = ("seconds", "cell", "commit")  # differ between two runs of the same thing

@@ -1,27 +1,11 @@
-"""Spec strings, `name(key=value, …)`, and the tables of things they can name.
+"""The table of one kind of thing, and how a spec of it is checked, written out and built."""
 
-A spec is read with Python's own grammar but never evaluated: literals, nested specs and
-lists of them are the only values there are, so a spec string cannot run code. Every extensible kind
-of thing in the project (world, graph, walk, task, sampler, draw, score, denoiser, metric) is one
-`Registry`: one line adds a member, and `maskwalk list`, the contract test, the benchmark and the
-report know it.
-
-A user's members come from a file (`--include my_file.py`) or from an installed package that names
-a module under the entry point group `maskwalk.plugins`.
-"""
-
-import ast
-import hashlib
-import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Generic, TypeVar
 
 from maskwalk.errors import (
@@ -29,74 +13,15 @@ from maskwalk.errors import (
     check_made,
     check_numbers,
     misbehaved,
-    own_file,
     own_source,
     shown,
-    told_of,
     unknown,
     user_code,
 )
+from maskwalk.specs.grammar import Spec, parse, show
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
-PLUGINS = "maskwalk.plugins"  # the entry point group of installed packages
-DIGEST = "__maskwalk_digest__"  # of a user's module: the hash of its file when it was loaded
-HINT = "Write a spec as name(key=value, ...), for example st_er(nodes=500, p=0.01)."
-
-
-@dataclass(frozen=True)
-class Spec:
-    """A parsed spec string: a name, positional values and keyword values."""
-
-    name: str
-    args: tuple[Any, ...] = ()
-    kwargs: dict[str, Any] = field(default_factory=dict)
-
-    def __str__(self) -> str:
-        shown = [_show(v) for v in self.args] + [f"{k}={_show(v)}" for k, v in self.kwargs.items()]
-        return f"{self.name}({', '.join(shown)})"
-
-
-def _show(value: Any) -> str:
-    if isinstance(value, list):
-        return f"[{', '.join(_show(v) for v in value)}]"
-    return str(value) if isinstance(value, Spec) else repr(value)
-
-
-def parse(text: str) -> Spec:
-    """Reads a spec string; anything but names, literals and nested specs is refused."""
-    if not isinstance(text, str):
-        raise MaskwalkError(f"A spec is a string, not {shown(text)}. {HINT}")
-    try:
-        tree = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise MaskwalkError(f"Cannot read the spec {shown(text)}. {HINT}") from None
-    value = _value(tree, text)
-    if isinstance(value, Spec):
-        return value
-    raise MaskwalkError(f"The spec {shown(text)} names nothing. {HINT}")
-
-
-def _value(tree: ast.expr, text: str) -> Any:
-    if isinstance(tree, ast.Name):
-        return Spec(tree.id)
-    if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name):
-        kwargs: dict[str, Any] = {}
-        for keyword in tree.keywords:
-            if keyword.arg is None or keyword.arg in kwargs:
-                raise MaskwalkError(f"Cannot read the spec {shown(text)}. {HINT}")
-            kwargs[keyword.arg] = _value(keyword.value, text)
-        return Spec(tree.func.id, tuple(_value(a, text) for a in tree.args), kwargs)
-    if isinstance(tree, ast.List) and any(isinstance(p, ast.Call | ast.Name) for p in tree.elts):
-        return [_value(part, text) for part in tree.elts]
-    try:
-        value = ast.literal_eval(tree)
-    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
-        raise MaskwalkError(
-            f"The spec {shown(text)} contains code; only literals and nested specs are allowed."
-        ) from None
-    check_numbers(f"The spec {shown(text)}", value)
-    return value
 
 
 class Registry(Generic[T]):
@@ -231,11 +156,11 @@ class Registry(Generic[T]):
             if not members or not all(isinstance(member, Spec) for member in members):
                 raise MaskwalkError(
                     f"{key} of {self.kind} {name!r} must be a list of {self.kind}s as specs, such "
-                    f"as [{next(iter(self))}(…), {next(iter(self))}(…)], not {_show(value)}."
+                    f"as [{next(iter(self))}(…), {next(iter(self))}(…)], not {show(value)}."
                 )
         elif any(isinstance(member, Spec) for member in members):
             raise MaskwalkError(
-                f"{key} of {self.kind} {name!r} takes no list of specs; {_show(value)} is one."
+                f"{key} of {self.kind} {name!r} takes no list of specs; {show(value)} is one."
             )
 
     def canonical(self, text: str) -> str:
@@ -296,10 +221,10 @@ def _check_type(name: str, value: Any, parameter: inspect.Parameter) -> None:
     """Refuses what only counts as true, and what is no text where a text is wanted."""
     wanted = parameter.annotation
     if (wanted is bool or type(parameter.default) is bool) and type(value) is not bool:
-        raise MaskwalkError(f"{name} must be True or False, not {_show(value)}.")
+        raise MaskwalkError(f"{name} must be True or False, not {show(value)}.")
     optional = wanted == str | None and value is None
     if wanted in (str, str | None) and not optional and not isinstance(value, str):
-        raise MaskwalkError(f"{name} must be a text in quotes, not {_show(value)}.")
+        raise MaskwalkError(f"{name} must be a text in quotes, not {show(value)}.")
 
 
 @cache
@@ -313,56 +238,3 @@ def _identity(maker: Callable[..., Any]) -> tuple[str, str]:
     file = getattr(sys.modules.get(maker.__module__), "__file__", None)
     where = maker.__module__ if file is None else str(Path(file).resolve())
     return where, getattr(maker, "__qualname__", repr(maker))
-
-
-def load_plugin(path: str) -> ModuleType:
-    """Runs a user's own Python file, whose `register` decorators add to the tables."""
-    file = Path(path)
-    if file.suffix != ".py" or not file.is_file():
-        raise MaskwalkError(f"A Python file is needed here; {path!r} is not one.")
-    where = hashlib.sha256(str(file.resolve()).encode()).hexdigest()[:8]
-    name = f"maskwalk_include_{file.stem}_{where}"  # two files of one name are two modules
-    spec = importlib.util.spec_from_file_location(name, file.resolve())
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    module.__dict__[DIGEST] = hashlib.sha256(file.read_bytes()).hexdigest()
-    sys.modules[name] = module
-    own_file(file, path)
-    try:
-        spec.loader.exec_module(module)
-    except MaskwalkError:
-        raise
-    except SyntaxError as problem:
-        line = f" at line {problem.lineno}" if problem.lineno else ""
-        raise MaskwalkError(f"{path} is not Python{line}: {problem.msg}.") from None
-    except (Exception, SystemExit) as problem:
-        told = told_of(problem, "when it was read")
-        raise told or MaskwalkError(f"{path} failed: {shown(problem)}.") from problem
-    return module
-
-
-@cache
-def load_installed_plugins() -> tuple[str, ...]:
-    """Imports what installed packages name under `maskwalk.plugins`; returns their names."""
-    found = sorted(entry_points(group=PLUGINS), key=lambda point: point.name)
-    for point in found:
-        try:
-            _own_package(point.module)
-            point.load()
-        except (Exception, SystemExit) as problem:
-            told = told_of(problem)
-            lines = "" if told is None else "\n" + "\n".join(str(told).split("\n")[1:])
-            raise MaskwalkError(
-                f"The plug-in {point.name} ({point.value}) failed: {type(problem).__name__}: "
-                f"{problem}. Uninstall it, or mend it.{lines}"
-            ) from problem
-    return tuple(point.name for point in found)
-
-
-def _own_package(module: str) -> None:
-    """Frames of a plug-in's package, or of its single file, are a user's own."""
-    package = importlib.util.find_spec(module.partition(".")[0])
-    for folder in (package.submodule_search_locations or ()) if package is not None else ():
-        own_file(folder)
-    if package is not None and package.origin is not None and package.has_location:
-        own_file(package.origin)

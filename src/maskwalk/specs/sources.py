@@ -17,7 +17,9 @@ from types import ModuleType
 from typing import Any
 
 from maskwalk.errors import MaskwalkError
-from maskwalk.specs import DIGEST, TABLES, Spec, parse
+from maskwalk.specs.grammar import Spec, parse
+from maskwalk.specs.plugins import DIGEST
+from maskwalk.specs.registry import TABLES
 
 PACKAGE = "maskwalk"
 WORD = re.compile(r"[^\W\d]\w*")
@@ -65,7 +67,11 @@ def _paths(text: str) -> Iterator[str]:
         return
     while specs:
         spec = specs.pop()
-        specs += [value for value in (*spec.args, *spec.kwargs.values()) if isinstance(value, Spec)]
+        values = (*spec.args, *spec.kwargs.values())
+        parts = [
+            part for value in values for part in (value if isinstance(value, list) else [value])
+        ]
+        specs += [part for part in parts if isinstance(part, Spec)]
         for table in TABLES:
             yield from table.paths(spec)
 
@@ -137,7 +143,7 @@ def _shipped(module: str) -> bool:
 
 
 def _loaded(module: ModuleType) -> str:
-    """The hash of a module's file, as it was when first asked for (or loaded, specs.py)."""
+    """The hash of a module's file, as it was when first asked for (or loaded, plugins.py)."""
     known: str | None = module.__dict__.get(DIGEST)
     if known is None:
         file = Path(str(module.__file__))
