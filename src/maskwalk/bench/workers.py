@@ -68,9 +68,8 @@ class Workers:
             with self._lock:
                 if self._over:
                     return None
-                process = start(
-                    self.device, sorted({job.function for job in self.jobs}), self.plugins
-                )
+                functions = sorted({job.function for job in self.jobs})
+                process = start(self.device, functions, self.plugins, len(self._threads))
                 self._processes.append(process)
             line = process.stdout.readline()
             if line.strip() == READY:

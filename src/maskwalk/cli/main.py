@@ -105,10 +105,6 @@ def _run() -> int:
         if isinstance(stop.__context__, BrokenPipeError):  # which the parser takes for a mistake
             raise BrokenPipeError from None
         return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
-    except RuntimeError as problem:  # what torch raises where memory ends
-        if "allocate memory" in str(problem) or "out of memory" in str(problem):
-            raise MemoryError from problem
-        raise
     return 0
 
 

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from maskwalk.bench import labels
 from maskwalk.bench.labels import Family, Sampler
+from maskwalk.bench.law_cells import only_law
 from maskwalk.bench.records import HELD_OUT, SCHEMA, Record
 from maskwalk.errors import MaskwalkError
 from maskwalk.report.estimates import estimate
@@ -31,6 +32,9 @@ def arrange(records: Sequence[Record], also: Sequence[str] = ()) -> Study:
     if not records and not also:
         raise MaskwalkError("There are no records to report. Run `maskwalk bench` first.")
     check(records)
+    law = [record for record in records if only_law(record)]
+    if len(law) < len(records):  # they say how far others are from the law; alone, they are shown
+        records = [record for record in records if not only_law(record)]
     first = {name: i for i, name in enumerate(dict.fromkeys(r.get("experiment") for r in records))}
     ordered = sorted(  # stable, so that of two records of one cell the later stays the later
         records, key=lambda r: (first[r.get("experiment")], r.get("cell") or 0)
@@ -61,6 +65,7 @@ def arrange(records: Sequence[Record], also: Sequence[str] = ()) -> Study:
         causal,
         _metrics(ordered),
         len(given_keys) - len(used),
+        law,
     )
 
 

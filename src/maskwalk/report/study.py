@@ -5,7 +5,7 @@ way of drawing tokens. What nobody decoded, such as held-out text, is the refere
 no sampler, but the mark that samplers are measured by. `arrange.py` makes a study of records.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from maskwalk import stats
@@ -42,6 +42,7 @@ class Study:
     causal: frozenset[int]  # the samplers that are a model of another kind: AR
     metrics: list[Metric]  # that some record holds
     superseded: int  # records replaced by a later one of the same cell
+    law: list[Record] = field(default_factory=list)  # that only say how far others are from the law
 
     @property
     def cost(self) -> Metric:
@@ -117,7 +118,7 @@ class Study:
 
     @cached_property
     def _departures(self) -> Departures:
-        return Departures(self.records)
+        return Departures([*self.records, *self.law])
 
     @cached_property
     def _shaped_in(self) -> dict[int, set[int]]:
