@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= 2
 
-.PHONY: quickstart test lint format clean
+.PHONY: quickstart test mutants lint format clean
 
 quickstart: .venv/core
 	$(BIN)/maskwalk bench experiments/quickstart.toml --out runs/quickstart --workers $(WORKERS)
@@ -13,6 +13,10 @@ quickstart: .venv/core
 
 test: .venv/dev lint
 	$(BIN)/python -m pytest -n $(WORKERS)
+
+# Small wrong edits of a copy of the source, each of which a test must catch; about 15 minutes.
+mutants: .venv/dev
+	$(BIN)/python -m tests.mutants.run --workers $(WORKERS)
 
 lint: .venv/dev
 	$(BIN)/ruff check .

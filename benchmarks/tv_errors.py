@@ -1,7 +1,8 @@
 """Standard errors of TV for committed records: their cells run again, and only the errors changed.
 
-Cells with a transition TV or a pair TV are decoded again; a value that does not come out again (to
-1e-9: another device adds up in another order) is an error, and nothing is written.
+Cells with a transition TV or a pair TV are decoded again. Their values come out again, but where
+another device adds up in another order and a token falls otherwise; a value that is off by more
+than its error stops the script. The committed values stay.
 
     python benchmarks/tv_errors.py results/paper --device cuda --workers 15 --out errors.json
     python benchmarks/tv_errors.py results/paper --apply errors.json
@@ -50,17 +51,17 @@ def main() -> None:
         apply(args.directory, json.loads(args.apply.read_text()))
         return
     todo = [r for r in records if measured(r)]
-    errors, largest = {}, 0.0
+    errors, largest, other = {}, 0.0, 0
     with ProcessPoolExecutor(args.workers, get_context("spawn")) as pool:
-        jobs = pool.map(again, todo, [args.device] * len(todo), chunksize=8)
+        jobs = pool.map(again, todo, [args.device] * len(todo), chunksize=4)
         for record, (key, found) in zip(todo, jobs):
             for name, value in found.items():
                 gap = abs(value["value"] - record["metrics"][name]["value"])
-                assert gap < 1e-9, (record["sampler"], record["world"], name, gap)
-                largest = max(largest, gap)
+                assert gap < value["se"], (record["sampler"], record["world"], name, gap)
+                largest, other = max(largest, gap), other + (gap > 1e-9)
             errors[key] = {name: value["se"] for name, value in found.items()}
     args.out.write_text(json.dumps(errors))
-    print(f"{len(errors)} records; the largest difference of a value is {largest:.1e}")
+    print(f"{len(errors)} records; {other} values came out otherwise, by {largest:.1e} at most")
 
 
 def apply(directory: Path, errors: dict[str, dict[str, float]]) -> None:

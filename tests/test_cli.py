@@ -51,6 +51,13 @@ def test_sample_prints_one_json_object(cli, task: str) -> None:
     assert found["seconds"] >= 0 and found["graph_seed"] == 0
 
 
+def test_sample_takes_the_seed_it_is_given(cli) -> None:
+    words = ("sample", *SMALL, "--sampler", "random(block=4)", "--json", "--seed")
+    found = [json.loads(cli(*words, seed)[1]) for seed in ("0", "1")]
+    assert [one["seed"] for one in found] == [0, 1]
+    assert found[0]["tv1"] != found[1]["tv1"]
+
+
 def test_sample_for_a_person(cli, tmp_path: Path) -> None:
     trace = tmp_path / "trace.parquet"
     code, out, _ = cli("sample", *SMALL, "--sampler", "random(block=4)", "--trace", str(trace))

@@ -3,10 +3,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import Tensor
 
+from maskwalk.decoding.canvas import RoundStreams, State
 from maskwalk.decoding.decode import decode
 from maskwalk.decoding.draw import preset
+from maskwalk.decoding.policy import UnmaskingPolicy
 from maskwalk.decoding.trace import Trace
+from maskwalk.decoding.view import View
 from maskwalk.errors import MaskwalkError
 from maskwalk.samplers import SAMPLERS
 from maskwalk.streams import Streams
@@ -29,6 +33,20 @@ def test_presets_run_and_differ() -> None:
         ).tokens
         assert LAW.valid(results[name]).all()
     assert not torch.equal(results["exact"], results["as_published"])
+
+
+class ChoosesAll(UnmaskingPolicy):
+    """Everything, what is given too."""
+
+    def choose(self, view: View, state: State, rng: RoundStreams) -> tuple[Tensor, State]:
+        return torch.ones_like(view.masked), state
+
+
+def test_a_choice_of_what_is_revealed_already_is_refused() -> None:
+    tokens = torch.full((2, LAW.length), MASK)
+    tokens[1, 0] = 2
+    with pytest.raises(MaskwalkError, match="nothing else; it did not in round 0"):
+        decode(ChoosesAll(), ORACLE, tokens, streams=Streams(0, 2))
 
 
 def test_counts_stop_when_a_row_is_complete() -> None:

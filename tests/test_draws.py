@@ -46,6 +46,20 @@ def test_a_number_is_a_function_of_its_address() -> None:
         assert not (other == table).any()
 
 
+def test_every_token_of_a_place_has_a_word_of_its_own() -> None:
+    """Token j takes word j mod 4 of block j // 4, and no place shares a block with another."""
+    streams, position = Streams(5, torch.tensor([3, 8])), torch.tensor([2, 2, 0])
+    rows = torch.tensor([0, 1, 1])
+    found = streams.single_at(Purpose.TOKEN, 6, rows, position, 10)
+    for n, (row, place) in enumerate(zip(rows.tolist(), position.tolist())):
+        for token in range(10):
+            counter = [[3, 8][row], int(Purpose.TOKEN) << 16, place | (token // 4) << 16, 6]
+            word = philox([torch.tensor(c) for c in counter], (5, 0))[token % 4]
+            assert float(found[n, token]) == (int(word) >> 8) / 2**24
+    several = Streams(0, 1).single_at(Purpose.TOKEN, 0, torch.zeros(8).long(), torch.arange(8), 64)
+    assert several.unique().numel() > 500  # 512 of 2^24 values: hardly one twice
+
+
 def test_uniforms_are_uniform_and_uncorrelated() -> None:
     u = Streams(0, 4000).uniform(Purpose.CHOICE, 0, 8)
     assert u.min() >= 0 and u.max() < 1
@@ -84,6 +98,13 @@ def test_inverse_cdf_follows_the_probabilities() -> None:
     assert counts[1] == 0 and chi2.sf(statistic, 3) > 1e-6
 
 
+def test_a_uniform_on_the_edge_takes_the_next_token() -> None:
+    """The first cumulative probability that exceeds u: equal is not enough."""
+    log_probs = torch.tensor([[0.25, 0.25, 0.5]], dtype=torch.float64).log().expand(4, -1)
+    edges = torch.tensor([0.0, 0.25, 0.5, 0.75], dtype=torch.float64)
+    assert inverse_cdf(log_probs, edges).tolist() == [0, 1, 2, 2]
+
+
 def test_the_published_race_truncates() -> None:
     """A token 2^-14 as likely as the first can never win in bfloat16, but is drawn exactly."""
     probs = torch.tensor([1 - 2.0**-14, 2.0**-14], dtype=torch.float64).log().expand(200000, -1)
@@ -102,6 +123,14 @@ def test_race_prefers_the_lowest_token_among_equals() -> None:
     assert race(torch.log(torch.tensor([[0.5, 0.5]])), torch.full((1, 2), 0.5)).item() == 0
     # A float32 uniform that rounds to 1 in bfloat16 becomes 0, the worst draw.
     assert race(torch.log(torch.tensor([[0.9, 0.1]])), torch.tensor([[0.9999, 0.5]])).item() == 1
+
+
+def test_the_race_is_run_in_bfloat16_with_its_small_numbers() -> None:
+    # .3 and .3004 are one number in bfloat16, so the first wins by its place.
+    near = torch.log(torch.tensor([[0.3, 0.3004, 0.2]]))
+    assert race(near, torch.full((1, 3), 0.5)).item() == 0
+    # Without 1e-10 a uniform of 0 would make every quotient 0; with it the likeliest wins.
+    assert race(torch.log(torch.tensor([[0.2, 0.3, 0.5]])), torch.zeros((1, 3))).item() == 2
 
 
 def test_temperature_sharpens() -> None:

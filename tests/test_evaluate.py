@@ -112,6 +112,19 @@ def test_equals_are_not_told_apart_and_the_better_one_is() -> None:
     assert better.p < 1e-3 and better.low > 0
 
 
+def test_settings_are_corrected_for_their_number() -> None:
+    """Twenty times the same small lead: each p-value counts twenty times."""
+    half = np.arange(64) % 2.0
+    better = np.where(np.arange(64) % 16 == 0, 1.0, half)
+    rows = [
+        verdict.compare(SMALL[0], str(i), made(5.0, better), [made(5.0, half)]) for i in range(20)
+    ]
+    (alone,), many = verdict.judge(rows[:1]), verdict.judge(rows[:3])
+    assert 0.05 < alone.p < 0.2
+    assert [c.p for c in many] == pytest.approx([3 * alone.p] * 3)
+    assert all(c.p == 1.0 for c in verdict.judge(rows))
+
+
 def test_positions() -> None:
     scene = SMALL[0]
     ones, none = np.ones(64), np.zeros(64)

@@ -13,9 +13,12 @@ import pytest
 
 from maskwalk.bench.cell import Cell, run_cell
 from maskwalk.bench.experiment import Experiment
-from maskwalk.bench.records import RecordFile, load_records
+from maskwalk.bench.records import RecordFile, load_records, upgrade
 from maskwalk.bench.run import Run, engine
+from maskwalk.denoisers.files import Pretrained, save_pretrained
+from maskwalk.denoisers.network.weights import DDiTConfig, layout
 from maskwalk.errors import MaskwalkError
+from maskwalk.worlds.walks.world import walk_world
 
 SMALL = """
 name = "small"
@@ -141,6 +144,28 @@ def test_records_that_are_not_records_are_refused(tmp_path: Path) -> None:
     (tmp_path / "records.jsonl").write_text('{"key": 1}\n')
     with pytest.raises(MaskwalkError, match="Line 1"):
         load_records(tmp_path)
+
+
+def test_a_cells_key_follows_the_models_weights(tmp_path: Path) -> None:
+    """The same directory with other weights is another cell."""
+    config = DDiTConfig(vocab_size=5, length=4, hidden=16, cond=4, blocks=1, heads=2)
+    place = {"graph": "st_er(nodes=5, p=0.2)", "walk": "lazy()", "length": 4, "graph_seed": 0}
+    keys = []
+    for seed in (0, 1, 0):
+        about = {"world": walk_world(**place), **place}
+        save_pretrained(Pretrained(config, layout(config).initial([seed])[0], about), tmp_path)
+        cell = Cell.checked(task="unconditional", sampler="random", denoiser=str(tmp_path))
+        keys.append(cell.key)
+    assert keys[0] == keys[2] != keys[1]
+
+
+def test_a_record_of_the_first_schema_names_its_world() -> None:
+    """Graph, walk, length and graph seed, each in its place."""
+    old = {"schema": 1, "key": "k", "metrics": {}, "preset": "exact", "ties": "uniform"}
+    place = {"graph": "st_er(nodes=5, p=0.2)", "walk": "lazy()", "length": 8, "graph_seed": 3}
+    record = upgrade(old | place | {"draw": {"precision": "float64"}})
+    assert record["world"] == "walk(graph=st_er(nodes=5, p=0.2), law=lazy(), length=8, seed=3)"
+    assert (record["mode"], record["schema"]) == ("exact", 2)
 
 
 def test_the_batch_size_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """The field's rules on tiny denoisers, each trace worked out by hand in the comments."""
 
 from dataclasses import dataclass, replace
+from math import exp
 
 import pytest
 import torch
@@ -73,6 +74,8 @@ def test_factor() -> None:
     # then of .8, .6: 2(.2)=.4 is below .5, 3(.4) is not.
     assert trace("factor(1)", *SURE) == [0, 1, 0, 0]
     assert trace("factor(0.5)", *SURE) == [0, 2, 0, 1]
+    # .7 lies between 4(.2) and 3(.2): two, then 2(.2) = .4 alone.
+    assert trace("factor(0.7)", *SURE) == [0, 2, 0, 1]
 
 
 def test_entropy_bounded_and_constant_entropy() -> None:
@@ -189,6 +192,28 @@ def test_stochastic() -> None:
     # Thresholds are on probabilities, and these have no noise.
     noisy = rounds(run("stochastic(threshold(0.75), temperature=9.0)", masked[:50], row(*sure)))
     assert noisy == [[1, 0, 0]] * 50
+
+
+@pytest.mark.parametrize(("anneal", "share"), [(True, 2 / 3), (False, 1.0)])
+def test_the_noise_of_stochastic_falls_with_what_is_masked(anneal: bool, share: float) -> None:
+    """Of two positions left of three the better comes first with softmax(c / (T m)), m = 2/3."""
+    sure = (0.5, 0.9, 0.6)
+    spec = f"stochastic(temperature=0.5, anneal={anneal})"
+    order = torch.tensor(rounds(run(spec, full(3).expand(20000, -1), row(*sure))))
+    rest = order[order[:, 0] == 0]
+    expected = 1 / (1 + exp(-0.3 / (0.5 * share)))  # .71 and .65
+    better = float((rest[:, 1] == 1).double().mean())
+    assert abs(better - expected) < 5 * (0.25 / len(rest)) ** 0.5 < 0.04
+
+
+def test_pc_keeps_the_frequencies_of_the_first_round() -> None:
+    # First round: f(1) = .7375, f(0) = .2625; position 3 has .8 · 1.34. Then the rare token 0 has
+    # .7 · 1.34 at position 1, above .9 · .30 at position 0; with new frequencies, .5 each, not.
+    table = torch.tensor(
+        [[0.95, 0.9, 0.9, 0.2], [0.9, 0.3, 0.35, 0.5], [0.9] * 4, [0.9] * 4], dtype=torch.float64
+    )
+    found = rounds(go("pc(decay=0.0)", Changing(table), empty(1, 4)))[0]
+    assert found[3] == 0 and found[1] == 1
 
 
 def test_ancestral_steps_and_calls() -> None:

@@ -8,6 +8,7 @@ runs the compiled kernels on a device.
 """
 
 import os
+from importlib import import_module
 
 import pytest
 import torch
@@ -20,9 +21,16 @@ if os.environ.get("TRITON_INTERPRET") != "1":
     pytest.skip("needs Triton's interpreter: TRITON_INTERPRET=1", allow_module_level=True)
 pytest.importorskip("triton")
 
+from maskwalk.denoisers.network.attention import attend
+from maskwalk.denoisers.network.ddit import Modulation
+from maskwalk.denoisers.network.ddit import residual_norm as plain_residual_norm
+from maskwalk.denoisers.network.dropout import Dropout
+from maskwalk.kernels.attention import short_attention
 from maskwalk.kernels.entropy import entropy
+from maskwalk.kernels.gelu import gelu
 from maskwalk.kernels.marginals import log_marginals
 from maskwalk.kernels.normalise import normalise
+from maskwalk.kernels.residual_norm import residual_norm
 from maskwalk.kernels.rotary import rotary
 from maskwalk.kernels.streams import philox, uniform
 from maskwalk.kernels.top2 import top2
@@ -106,3 +114,103 @@ def test_streams() -> None:
     from maskwalk.streams import philox as plain
 
     assert all(map(torch.equal, philox(counter, key), plain(counter, key)))
+
+
+def gradients(made: list[torch.Tensor], leaves: list[torch.Tensor]) -> list[torch.Tensor]:
+    """Of a sum of everything made, weighted so that nothing cancels."""
+    total = sum((x.float() * numbers(*x.shape, seed=n)).sum() for n, x in enumerate(made))
+    assert isinstance(total, torch.Tensor)
+    return list(torch.autograd.grad(total, leaves))
+
+
+@pytest.fixture
+def few_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as an accelerator has take minutes here; and a few have several tiles each."""
+    for name in ("gelu", "residual_norm"):
+        module = import_module(f"maskwalk.kernels.{name}")
+        monkeypatch.setattr(module, "PROGRAMS", 6)
+        monkeypatch.setattr(module, "TILE", 128)
+
+
+@pytest.mark.usefixtures("few_programs")
+@pytest.mark.parametrize("rows", [1, 70])
+def test_gelu_and_its_gradient(rows: int) -> None:
+    """Two models whose biases are views into a larger tensor."""
+    z, biases = numbers(2, rows, 64).requires_grad_(), numbers(2, 100, seed=1).requires_grad_()
+    bias = biases[:, 10:74]
+    plain = torch.nn.functional.gelu(z + bias[:, None], approximate="tanh")
+    fused = gelu(z, bias)
+    torch.testing.assert_close(fused, plain, rtol=1e-5, atol=1e-5)
+    for mine, theirs in zip(gradients([fused], [z, biases]), gradients([plain], [z, biases])):
+        torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("length", [5, 16, 24])
+@pytest.mark.parametrize(("dtype", "close"), [(torch.float32, 1e-5), (torch.float16, 4e-3)])
+def test_short_attention_and_its_gradient(length: int, dtype: torch.dtype, close: float) -> None:
+    heads, half = 2, 16
+    qkv = numbers(3, length, 6 * heads * half).to(dtype)
+    angles = rotation(length, half)
+    wide, narrow = qkv.double().requires_grad_(), qkv.clone().requires_grad_()
+    plain = attend(wide, heads, angles.double())
+    fused = short_attention(narrow, angles, heads)
+    torch.testing.assert_close(fused.double(), plain, rtol=close, atol=close)
+    (mine,), (theirs,) = gradients([fused], [narrow]), gradients([plain], [wide])
+    torch.testing.assert_close(mine.double(), theirs, rtol=4 * close, atol=4 * close)
+
+
+def test_equal_values_come_back_from_attention_to_the_last_bit() -> None:
+    qkv = numbers(1, 24, 6 * 32).half()
+    qkv[:, :, 4 * 32 :] = qkv[:, :1, 4 * 32 :]  # one value everywhere, whatever the scores
+    fused = short_attention(qkv, rotation(24, 32), 1)
+    assert torch.equal(fused, qkv[:, :, 4 * 32 :])
+
+
+@pytest.mark.usefixtures("few_programs")
+@pytest.mark.parametrize("dropped", [False, True])
+@pytest.mark.parametrize("biased", [False, True])
+def test_residual_norm_and_its_gradient(biased: bool, dropped: bool) -> None:
+    """Two models, 3 sequences of 5 tokens, 64 wide: not a whole number of tiles."""
+    models, batch, length, hidden = 2, 3, 5, 64
+    x = numbers(models, batch, length, hidden).requires_grad_()
+    y = numbers(models, batch * length, hidden, seed=1).requires_grad_()
+    bias = numbers(models, hidden, seed=2).requires_grad_()
+    gate, factor, offset = (numbers(models, 1, hidden, seed=n).requires_grad_() for n in (3, 4, 5))
+    keys = torch.tensor([[7, -123456789], [99, 2_000_000_000]], dtype=torch.int32)
+    rates = Dropout.of_rates([0.3, 0.1], torch.device("cpu"))
+    drop = Dropout(keys, *rates, first=4) if dropped else None
+    modulation = Modulation((factor, factor), (offset, offset), (gate,))
+    plain = plain_residual_norm(x, y, bias if biased else None, modulation, 1, drop, torch.float32)
+    made = residual_norm(
+        x.view(models, -1, hidden),
+        y,
+        bias if biased else None,
+        gate[:, 0],
+        factor[:, 0],
+        offset[:, 0],
+        *((keys, *rates) if dropped else (None,) * 3),
+        4 * length * hidden,
+        0,
+        False,
+        torch.float32,
+    )
+    leaves = [x, y, gate, factor, offset, *([bias] if biased else [])]
+    fused = [made[0].view(x.shape), made[1]]
+    for mine, theirs in zip(fused, plain):
+        torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-4)
+    for mine, theirs in zip(gradients(fused, leaves), gradients(list(plain), leaves)):
+        torch.testing.assert_close(mine, theirs, rtol=2e-4, atol=2e-4)
+
+
+@pytest.mark.usefixtures("few_programs")
+def test_a_norm_without_a_branch_and_its_gradient() -> None:
+    x = numbers(2, 1, 7, 64).requires_grad_()
+    factor, offset = (numbers(2, 64, seed=n).requires_grad_() for n in (1, 2))
+    plain = torch.nn.functional.layer_norm(x, (64,)) * factor[:, None, None] + offset[:, None, None]
+    _, fused = residual_norm(
+        x.view(2, -1, 64), *(None,) * 3, factor, offset, *(None,) * 3, 0, -1, False, torch.float32
+    )
+    leaves = [x, factor, offset]
+    torch.testing.assert_close(fused.view(x.shape), plain, rtol=1e-5, atol=1e-5)
+    for mine, theirs in zip(gradients([fused.view(x.shape)], leaves), gradients([plain], leaves)):
+        torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-4)

@@ -22,11 +22,13 @@ from tests.conftest import STANDS, small_law
 LAW = small_law("st_er(nodes=6, p=0.2)", "lazy(stay=0.2)", 8)
 
 
-def sample_of(law: WalkLaw, walks: torch.Tensor, conditional: bool = False) -> Sample:
+def sample_of(
+    law: WalkLaw, walks: torch.Tensor, conditional: bool = False, seed: int = 0
+) -> Sample:
     n = len(walks)
     calls = torch.full((n,), 4)
     task = Prompts(walks, conditional)
-    return Sample(law, walks, calls, torch.arange(n), torch.full((n,), 8), task)
+    return Sample(law, walks, calls, torch.arange(n), torch.full((n,), 8), task, seed)
 
 
 def test_coherence_counts_whole_walks() -> None:
@@ -71,6 +73,53 @@ def test_tv_against_the_formula(k: int) -> None:
         for h, c in counts.items()
     )
     assert transition_tv(law, walks, k) == pytest.approx(expected, abs=1e-12)
+
+
+def test_tv_of_a_schedule_has_a_row_for_every_step() -> None:
+    law = small_law("st_er(nodes=4, p=0.3)", "schedule(laws=[lazy(stay=0.7), lazy(stay=0)])", 12)
+    walks = torch.randint(0, 4, (50, 12), generator=torch.Generator().manual_seed(0))
+    counts: dict[tuple, np.ndarray] = {}
+    for row in walks.tolist():
+        for t in range(1, 12):
+            counts.setdefault((t, row[t - 1]), np.zeros(4))[row[t]] += 1
+    expected = sum(
+        0.5 * np.abs(c - c.sum() * law.step_probs(t, torch.tensor([[u]]))[0].numpy()).sum()
+        for (t, u), c in counts.items()
+    ) / (50 * 11)
+    assert transition_tv(law, walks, 1) == pytest.approx(expected, abs=1e-12)
+    # The same kernels in the other order have every step right, at the wrong time.
+    late = small_law("st_er(nodes=4, p=0.3)", "schedule(laws=[lazy(stay=0), lazy(stay=0.7)])", 12)
+    own, other = (tv(sample_of(law, one.sample(400, 5)), 1) for one in (law, late))
+    assert own is not None and abs(own.extra["excess"]) < 6 * (own.se + own.extra["floor_se"])
+    assert other is not None and other.extra["excess"] > 0.3
+
+
+def test_coherence_by_level_is_that_of_each_level() -> None:
+    law = small_law("community_hierarchy(depth=2, branching=2, nodes=4, p=0.3)", length=9)
+    task = TASKS.build("levels", world=law, prompts=60, seed=0)
+    assert task.answers is not None
+    walks = task.answers.clone()
+    high = task.labels["level"] == 2
+    walks[high.nonzero()[:5, 0], 4] = walks[0, 0]  # five of the high ones leave the graph
+    broken = ~law.valid(walks).all(1)
+    sample = Sample(law, walks, None, torch.arange(60), torch.full((60,), 7), task)
+    found = measure(sample, ("coherence_by_level",))["coherence_by_level"]
+    assert found["value"] == pytest.approx(1 - broken.sum().item() / 60) and broken.any()
+    one, two = found["by"]
+    assert one["at"] == 1 and one["value"] == 1.0
+    assert two["at"] == 2 and two["value"] == pytest.approx(1 - (broken.sum() / high.sum()).item())
+    assert measure(sample_of(law, walks), ("coherence_by_level",))["coherence_by_level"] is None
+
+
+def test_the_floor_is_that_of_as_many_exact_walks() -> None:
+    """The mean over eight sets of as many walks as were measured, and the error of that mean."""
+    sets = [LAW.sample(60, 3, first=2_000_000_000 + 60 * i) for i in range(8)]
+    values = [transition_tv(LAW, walks, 1) for walks in sets]
+    found = tv(sample_of(LAW, LAW.sample(60, 3), seed=3), 1)
+    assert found is not None
+    assert found.extra["floor"] == pytest.approx(np.mean(values), abs=1e-12)
+    assert found.extra["floor_se"] == pytest.approx(np.std(values, ddof=1) / np.sqrt(8))
+    assert found.extra["excess"] == pytest.approx(found.value - np.mean(values))
 
 
 def test_tv_stands_beside_its_floor() -> None:

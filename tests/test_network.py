@@ -88,6 +88,21 @@ def test_it_is_the_plain_network(kind: str) -> None:
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
+def test_a_network_told_the_time_hears_the_masked_share() -> None:
+    """σ = −log(1 − (1 − 1e-3) t), t the share of masked positions in each sequence."""
+    config = DDiTConfig(**{**TINY.to_json(), "time_conditioning": True})
+    flat = rough(config, [3])
+    tokens = torch.randint(0, 11, (3, 6), generator=torch.Generator().manual_seed(0))
+    tokens[0, :3], tokens[1, :], tokens[2, 5] = 11, 11, 11
+    sigma = -torch.log(1 - 0.999 * torch.tensor([3 / 6, 1.0, 1 / 6]))
+    assert float(sigma[1]) == pytest.approx(math.log(1000), rel=1e-4)
+    expected = answers(config, flat, tokens[None], sigma[None])[0][tokens == 11]
+    found = NetworkDenoiser(config, flat[0])(tokens)
+    torch.testing.assert_close(
+        found, torch.log_softmax(expected.double(), -1), rtol=1e-4, atol=1e-5
+    )
+
+
 def test_several_models_at_once_are_those_models() -> None:
     flat = rough(TINY, [1, 2, 3])
     tokens = torch.randint(0, 12, (3, 4, 6), generator=torch.Generator().manual_seed(0))

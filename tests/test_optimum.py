@@ -42,6 +42,7 @@ from maskwalk.worlds.walks.laws import ChainLaw
 from maskwalk.worlds.walks.oracles import oracle_for
 from tests.conftest import FLAT, STANDS, small_law
 from tests.test_replay import Noisy
+from tests.test_samplers import full, rounds, run
 
 CHAIN = STANDS["chain"]
 LONG = small_law("st_er(nodes=20, p=0.05)", "lazy(stay=0.3)", 15)
@@ -56,6 +57,11 @@ def test_entropies_of_a_chain_equal_those_of_its_listed_walks() -> None:
             for some in combinations(range(5), size):
                 assert one(frozenset(some)) == pytest.approx(two(frozenset(some)), abs=1e-10)
         assert two(frozenset(range(5))) == pytest.approx(law.entropy(), abs=1e-10)
+    timed = small_law("st_er(nodes=4, p=0.3)", "schedule(laws=[markov(seed=1), lazy(stay=0.6)])", 5)
+    one, two = listed_entropies(timed), chain_entropies(timed)
+    for size in range(6):
+        for some in combinations(range(5), size):
+            assert one(frozenset(some)) == pytest.approx(two(frozenset(some)), abs=1e-10)
     # Two steps of a three-node chain by hand: uniform start, so H(X_0) = log 5.
     assert chain_entropies(CHAIN)(frozenset({0})) == pytest.approx(log(5))
     assert dependence(chain_entropies(CHAIN), {2}, {0, 4}) == pytest.approx(0, abs=1e-12)
@@ -278,6 +284,16 @@ def test_the_largest_set_within_the_budget_against_brute_force(seed: int, budget
         size = max(len(s) for s in sets if price[s] <= budget)
         got = tuple(chosen[row].nonzero()[:, 0].tolist())
         assert len(got) == size and price[got] <= budget + 1e-9
+
+
+def test_dependence_bounded_spends_its_budget_and_no_more() -> None:
+    """Before anything was seen I(i, j) ≤ min(H_i, H_j): n alike positions cost (n − 1) H."""
+    nats = -0.99 * log(0.99) - 0.01 * log(0.01)  # .056
+    sure = torch.full((9,), 0.99, dtype=torch.float64)
+    for members in (1, 2, 3, 4):
+        budget = (members - 0.5) * nats
+        first = rounds(run(f"dependence_bounded(budget={budget})", full(9), sure))[0]
+        assert first.count(0) == members
 
 
 def test_dependence_bounded_learns_that_a_revealed_token_separates() -> None:

@@ -15,8 +15,14 @@ import maskwalk.worlds.walks.oracles
 from maskwalk.denoiser import Denoiser
 from maskwalk.errors import MaskwalkError
 from maskwalk.worlds.walks.graphs import GRAPHS
-from maskwalk.worlds.walks.laws import WALKS, ChainLaw, WalkLaw
-from maskwalk.worlds.walks.oracles import ChainOracle, EnumerationOracle, LiftedOracle, oracle_for
+from maskwalk.worlds.walks.laws import WALKS, ChainLaw, ScheduleLaw, WalkLaw
+from maskwalk.worlds.walks.oracles import (
+    ChainOracle,
+    EnumerationOracle,
+    LiftedOracle,
+    ScheduleOracle,
+    oracle_for,
+)
 from maskwalk.worlds.walks.oracles.base import LEAK, Oracle
 
 seeds = st.integers(0, 2**32 - 1)
@@ -74,6 +80,27 @@ def random_dag(width: int, length: int, seed: int) -> ChainLaw:
     return ChainLaw(torch.from_numpy(start), kernel, length)
 
 
+def random_schedule(vocab: int, length: int, seed: int) -> ScheduleLaw:
+    """Another sparse kernel at every step; from half of where no walk gets, no way on."""
+    rng = np.random.default_rng(seed)
+    laws: list[ChainLaw] = []
+    at = random_chain(vocab, 2, seed).initial.numpy()
+    for t in range(length - 1):
+        alive = (at > 0) | (rng.random(vocab) < 0.5)
+        step = random_chain(vocab, 2, seed + t, density=0.3).transition.numpy() * alive[:, None]
+        laws.append(ChainLaw(torch.from_numpy(at / at.sum()), step, 2))
+        at = at @ step
+    return ScheduleLaw(laws, range(length - 1))
+
+
+def marginals_of(law: ScheduleLaw) -> np.ndarray:
+    """The law of the token at each position, by dense products."""
+    rows = [law.initial.numpy()]
+    for _, step in law.steps():
+        rows.append(rows[-1] @ step.transition.numpy())
+    return np.stack(rows)
+
+
 def canvases(law: WalkLaw, count: int, seed: int) -> torch.Tensor:
     """Half of them parts of walks, half of them arbitrary tokens, mostly impossible."""
     rng = np.random.default_rng(seed)
@@ -110,7 +137,7 @@ def by_definition(law: WalkLaw, tokens: torch.Tensor, leak: float) -> torch.Tens
         weight = torch.ones(len(sequences), dtype=torch.float64)
         for t in range(law.length):
             past = sequences[:, max(0, t - law.order) : t]
-            weight *= law.next_probs(past).gather(1, sequences[:, t, None])[:, 0] + leak
+            weight *= law.step_probs(t, past).gather(1, sequences[:, t, None])[:, 0] + leak
         for i, token in enumerate(canvas):
             if token == law.vocab_size:
                 row = torch.zeros(law.vocab_size, dtype=torch.float64)
@@ -139,6 +166,59 @@ def test_dag_oracles_are_exact(width: int, length: int, seed: int) -> None:
 
 
 @settings(max_examples=60, deadline=None)
+@given(st.integers(2, 5), st.integers(2, 5), seeds)
+def test_schedule_oracles_are_exact(vocab: int, length: int, seed: int) -> None:
+    """A kernel per step, rows without a way on among them; possible evidence or not."""
+    law = random_schedule(vocab, length, seed)
+    np.testing.assert_allclose(law.marginals().numpy(), marginals_of(law), rtol=0, atol=1e-14)
+    tokens = canvases(law, 16, seed)
+    truth = EnumerationOracle(law)(tokens)
+    assert_same(ScheduleOracle(law)(tokens), truth)
+    assert_same(LiftedOracle(law)(tokens), truth)
+
+
+def test_a_schedule_of_one_law_is_that_law() -> None:
+    chain = random_chain(6, 8, 3)
+    law = ScheduleLaw([chain], [0] * 7)
+    tokens = canvases(chain, 64, 3)
+    assert 0 < int(possible(chain, tokens).sum()) < 64
+    assert_same(ScheduleOracle(law)(tokens), ChainOracle(chain)(tokens))
+    assert torch.equal(law.sample(50, 1), chain.sample(50, 1))
+    assert law.entropy() == pytest.approx(chain.entropy(), abs=1e-12)
+
+
+def test_schedules_of_dags_that_take_several_leaks() -> None:
+    """No way on from the last level and none to the first: one leak is not enough."""
+    one, two = random_dag(2, 5, 1), random_dag(2, 5, 2)
+    law = ScheduleLaw([one, two], [0, 1, 1, 0])
+    rows = ["6...0", "8...1", "9.9.9", "4....", "..0.1", ".9.0.", "6..0.", "77..0"]
+    tokens = torch.tensor([[10 if c == "." else int(c) for c in row] for row in rows])
+    truth = EnumerationOracle(law)(tokens)
+    assert not possible(law, tokens).any()
+    assert_same(ScheduleOracle(law)(tokens), truth)
+    assert_same(LiftedOracle(law)(tokens), truth)
+
+
+def test_the_order_of_the_turns_matters() -> None:
+    """Two kernels that do not commute: their powers and the other order are both wrong."""
+    laws = [random_chain(4, 6, seed, density=0.9) for seed in (1, 2)]
+    here, there = ScheduleLaw(laws, [0, 0, 0, 1, 1]), ScheduleLaw(laws, [1, 1, 0, 0, 0])
+    tokens = torch.tensor([[0, 4, 4, 4, 4, 1]])
+    assert (
+        ScheduleOracle(here)(tokens).exp() - ScheduleOracle(there)(tokens).exp()
+    ).abs().max() > 0.05
+    assert (
+        ScheduleOracle(here)(tokens).exp() - ChainOracle(laws[0])(tokens).exp()
+    ).abs().max() > 0.05
+
+
+def test_words_of_turns_are_tabled_once() -> None:
+    laws = [random_chain(4, 10, seed) for seed in (1, 2)]
+    assert len(ScheduleOracle(ScheduleLaw(laws, [0, 1] * 4 + [0])).words) == 2 * 9 - 1
+    assert len(ScheduleOracle(ScheduleLaw(laws, [0] * 5 + [1] * 4)).words) == 5 + 4 + 5 * 4
+
+
+@settings(max_examples=60, deadline=None)
 @given(st.sampled_from([1, 2, 3, 4]), st.integers(2, 4), st.integers(2, 6), seeds)
 def test_lifted_oracle_is_exact(order: int, vocab: int, length: int, seed: int) -> None:
     law = random_table(vocab, length, order, dead=0.1 * (seed % 2), seed=seed)
@@ -164,11 +244,12 @@ def test_enumeration_is_the_definition(order: int) -> None:
     assert_same(EnumerationOracle(law)(tokens), want)
 
 
-@pytest.mark.parametrize("kind", ["chain", "dag", "order 2", "order 3"])
+@pytest.mark.parametrize("kind", ["chain", "dag", "schedule", "order 2", "order 3"])
 def test_impossible_evidence_is_the_limit_of_a_leak(kind: str) -> None:
     law: WalkLaw = {
         "chain": random_chain(4, 5, 1, density=0.3),
         "dag": random_dag(2, 4, 1),
+        "schedule": random_schedule(4, 5, 1),
         "order 2": random_table(3, 5, 2, dead=0.1, seed=4),
         "order 3": random_table(3, 6, 3, dead=0.1, seed=4),
     }[kind]
@@ -220,6 +301,7 @@ def test_impossible_gaps_leave_possible_ones_exact() -> None:
 LAWS = {
     "chain": lambda: random_chain(7, 9, 5),
     "dag": lambda: random_dag(2, 4, 5),
+    "schedule": lambda: random_schedule(6, 6, 5),
     "lifted": lambda: random_table(3, 8, 3, dead=0.05, seed=2),
 }
 
@@ -290,12 +372,22 @@ def test_probabilities_too_small_for_float64_are_refused() -> None:
     kernel[5, 5] = 1.0
     law = ChainLaw(torch.full((6,), 1 / 6, dtype=torch.float64), kernel / kernel.sum(1)[:, None], 6)
     tokens = torch.tensor([[0, 6, 6, 6, 6, 5]])
-    for oracle in (ChainOracle(law), LiftedOracle(law)):
+    timed = ScheduleLaw([law, law], [0, 1, 0, 1, 0])
+    for oracle in (ChainOracle(law), LiftedOracle(law), ScheduleOracle(timed)):
         with pytest.raises(MaskwalkError, match="too small for float64"):
             oracle(tokens)
     # Two such steps are fine.
     tokens = torch.tensor([[0, 6, 6, 2, 6, 6]])
     assert torch.isfinite(LiftedOracle(law)(tokens)[0, :2]).all()
+
+
+def test_a_schedule_too_large_for_tables_is_lifted(monkeypatch: pytest.MonkeyPatch) -> None:
+    law = random_schedule(4, 5, 0)
+    assert isinstance(oracle_for(law), ScheduleOracle)
+    monkeypatch.setattr(maskwalk.worlds.walks.oracles, "SCHEDULE_LIMIT", 100)
+    assert isinstance(oracle_for(law), LiftedOracle)
+    with pytest.raises(MaskwalkError, match="tables of this schedule, 4 nodes and length 5"):
+        ScheduleOracle(law, limit=100)
 
 
 def test_what_is_too_large_is_refused_with_its_size() -> None:
@@ -326,8 +418,12 @@ def test_a_chain_too_large_for_tables_is_lifted(monkeypatch: pytest.MonkeyPatch)
 
 def test_senseless_questions_are_refused() -> None:
     law = random_chain(5, 5, 0)
-    for kind in (ChainOracle, LiftedOracle, EnumerationOracle):
-        oracle = kind(law)
+    for oracle in (
+        ChainOracle(law),
+        ScheduleOracle(ScheduleLaw([law], [0] * 4)),
+        LiftedOracle(law),
+        EnumerationOracle(law),
+    ):
         with pytest.raises(MaskwalkError, match="has 4 positions but the world's sequences have 5"):
             oracle(torch.full((1, 4), 5))
         with pytest.raises(MaskwalkError, match="tokens from 5 to 6; they are 0 to 4"):
@@ -339,7 +435,7 @@ def test_senseless_questions_are_refused() -> None:
 def test_memory_stays_bounded_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Chunks of one row give the same answers as one chunk."""
     chain, lifted = random_chain(6, 7, 1), random_table(3, 6, 2, dead=0.1, seed=1)
-    limits = ("chain.CACHE", "lifted.WORKING", "leaks.WORKING", "enumeration.WORKING")
+    limits = ("gaps.CACHE", "lifted.WORKING", "leaks.WORKING", "enumeration.WORKING")
     for law, name in zip((chain, lifted, lifted, lifted), limits):
         tokens = canvases(law, 32, 0)
         make = EnumerationOracle if name.startswith("enumeration") else oracle_for

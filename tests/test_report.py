@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.figure import Figure
 
 from maskwalk.bench.labels import KNOWN, SPARE, families, samplers, task_label
 from maskwalk.errors import MaskwalkError
 from maskwalk.report import write_report
 from maskwalk.report.arrange import arrange
+from maskwalk.report.drawing import draw_legend
 from maskwalk.report.page import embedded, page
 from maskwalk.report.summary import findings, intro
 from maskwalk.report.swaps import sampler_swaps
@@ -62,6 +64,24 @@ def test_a_family_looks_the_same_in_every_report(names: list[str]):
     assert len(set(looks.values())) == len(looks)  # up to eight new names never share a look
     alone = families([sorted(names)[0]])[0]
     assert looks[sorted(names)[0]] == (alone.light, alone.marker)
+
+
+@given(st.lists(st.from_regex(r"[a-z]{1,6}", fullmatch=True), max_size=8, unique=True))
+def test_a_look_does_not_depend_on_the_order_of_the_names(names: list[str]):
+    assert families(names) == families(names[::-1]) == families([*names, *names])
+
+
+def test_the_legend_has_the_colours_and_markers_of_the_points():
+    figure, shown = Figure(), families(["entropy", "random", "bisection"])
+    draw_legend(figure, shown, 3)
+    (legend,) = figure.legends
+    looks = {
+        text.get_text(): (handle.get_color(), handle.get_marker())
+        for handle, text in zip(legend.legend_handles, legend.get_texts())
+    }
+    markers = {"square": "s", "circle": "o", "diamond": "D"}
+    assert looks == {name: (KNOWN[name][0], markers[KNOWN[name][2]]) for name in looks}
+    assert list(looks) == ["random", "entropy", "bisection"]
 
 
 def test_colours_stand_out_on_both_pages():

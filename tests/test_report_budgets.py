@@ -108,6 +108,13 @@ def test_rules_that_change_places():
     assert rule_swaps(arrange(swapped(0.02)), 0).pairs == []  # 1.4 standard errors are noise
 
 
+def test_both_halves_of_a_swap_of_rules_must_hold():
+    records = [held("random(block=2)", 12, 0.8, TREE), held("entropy(block=2)", 12, 0.5, TREE)]
+    records += [held("random(block=2)", 12, 0.5, DEGREE)]
+    records += [held("entropy(block=2)", 12, 0.51, DEGREE)]
+    assert rule_swaps(arrange(records), 0, (12,)).pairs == []
+
+
 def test_equal_rules_seldom_change_places_or_win():
     """Of studies in which nothing differs, at most about one in twenty says that something does."""
     rng, names = np.random.default_rng(0), ("random", "entropy", "margin")

@@ -140,6 +140,18 @@ def test_a_planted_swap_is_found_and_noise_is_not():
     assert not sampler_swaps(arrange(planted(0.0311)), 0).pairs
 
 
+def test_a_swap_is_as_wide_as_its_smaller_half():
+    (swap,) = sampler_swaps(arrange([*planted(0.2)[:3], *planted(0.1)[3:]]), 0).pairs
+    assert swap.swing == pytest.approx(0.1)
+
+
+def test_both_halves_of_a_swap_must_hold():
+    """Ten standard errors in one graph and one in the other are no swap."""
+    tree, degree = planted(0.2)[:3], planted(0.0142)[3:]
+    assert {record["title"] for record in degree} == {"degree 7"}
+    assert not sampler_swaps(arrange([*tree, *degree]), 0).pairs
+
+
 def test_equal_samplers_do_not_swap():
     """Holm at 5 %: a swap in one of 20 reports of pure noise has a chance of 1 - .95^20 < .65; the
     intersection makes it far smaller, and the seed is fixed."""

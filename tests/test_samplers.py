@@ -70,6 +70,16 @@ def test_guided_bisection_by_hand() -> None:
     assert rounds(run("guided_bisection(order=3)", full(8), sure)) == [[3, 4, 5, 0, 1, 2, 3, 4]]
 
 
+def test_a_guided_separator_grows_to_either_side() -> None:
+    # Pivot 3 (.9); its left neighbour 2 (.85) is surer than its right one, 4 (.6).
+    sure = torch.tensor([0.6, 0.7, 0.85, 0.9, 0.6, 0.65, 0.7], dtype=torch.float64)
+    assert rounds(run("guided_bisection(order=2)", full(7), sure))[0][2:5] == [1, 0, 4]
+    # At the right end of a run there is nothing but the left.
+    masked = torch.tensor([[True, True, True, True, False]])
+    sure = torch.tensor([0.6, 0.7, 0.9, 0.6, 0.6], dtype=torch.float64)
+    assert rounds(run("guided_bisection(order=4)", masked, sure)) == [[2, 1, 0, 3, -1]]
+
+
 def test_greedy_orders_and_blocks() -> None:
     sure = torch.tensor([0.6, 0.9, 0.7, 0.95, 0.8], dtype=torch.float64)
     for name in ("entropy", "confidence", "margin"):
@@ -77,6 +87,29 @@ def test_greedy_orders_and_blocks() -> None:
         assert rounds(run(f"{name}(block=2)", full(5), sure)) == [[2, 0, 1, 0, 1]]
         # exponential: 1, 2, then the remaining two of the four allowed
         assert rounds(run(f"{name}(block='exponential')", full(5), sure)) == [[2, 1, 2, 0, 1]]
+
+
+@dataclass
+class Marginals(Lookup):
+    """The same with a whole marginal at each position: `sure` has a row for it."""
+
+    vocab_size: int = 4
+    mask_id: int = 4
+
+    def __call__(self, tokens: Tensor, at: Tensor | None = None) -> Tensor:
+        at = tokens == self.mask_id if at is None else at
+        return self.sure.expand(*tokens.shape, -1)[at].log()
+
+
+def test_each_greedy_rule_has_a_score_of_its_own() -> None:
+    """Three marginals that entropy, confidence and margin put into three orders."""
+    table = [[0.52, 0.48, 0.0, 0.0], [0.6, 0.39, 0.01, 0.0], [0.5, 0.17, 0.17, 0.16]]
+    denoiser = Marginals(torch.tensor(table, dtype=torch.float64))
+    # Entropy .69, .72, 1.24; largest .52, .6, .5; gap .04, .21, .33.
+    for name, order in {"entropy": [0, 1, 2], "confidence": [1, 0, 2], "margin": [2, 1, 0]}.items():
+        streams, start = Streams(0, 1), torch.full((1, 3), 4)
+        found = decode(SAMPLERS.build(name), denoiser, start, streams=streams, trace=True)
+        assert rounds(found) == [order], name
 
 
 def test_index_ties_take_the_lowest_index_and_random_stays_random() -> None:

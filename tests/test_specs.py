@@ -169,3 +169,32 @@ def test_parts_of_a_spec_are_made_canonical_by_their_own_table() -> None:
     assert shapes.build("box(colour=red(3), size=4)") == "red3/4"
     with pytest.raises(MaskwalkError, match="Unknown colour 'rad'"):
         shapes.canonical("box(rad())")
+
+
+def test_lists_of_specs_are_read_shown_and_built_where_they_are_wanted() -> None:
+    table: Registry[list] = Registry("heap", context=("seed",))
+
+    @table.register("all", several=("parts",))
+    def together(parts: list, seed: int = 0) -> list:
+        return [*parts, seed]
+
+    @table.register("one")
+    def one(a: int = 1) -> list:
+        return [a]
+
+    assert parse("f(x=[g(1), h(y=[2, 3])])").kwargs["x"] == [
+        Spec("g", (1,)),
+        Spec("h", (), {"y": [2, 3]}),
+    ]
+    text = table.canonical("all([one, all(parts=[one(a=3)])])")
+    assert text == "all(parts=[one(a=1), all(parts=[one(a=3)])])"
+    assert table.canonical(text) == text
+    assert table.build(text, seed=7) == [[1], [[3], 7], 7]
+    for wrong in ("all(parts=[])", "all(parts=3)", "all(parts=one())", "all(parts=[one(), 'x'])"):
+        with pytest.raises(MaskwalkError, match="must be a list of heaps as specs"):
+            table.build(wrong)
+    with pytest.raises(MaskwalkError, match="takes no list of specs"):
+        table.build("one(a=[one()])")
+    for code in ("all(parts=[x for x in y])", "all(parts=[one(), 1 + 1])", "all(parts=[one().a])"):
+        with pytest.raises(MaskwalkError):
+            table.build(code)

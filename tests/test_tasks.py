@@ -233,3 +233,81 @@ def test_other_bottlenecks_are_refused():
         prompts("bottleneck", law_of("community_chain(communities=3)", "distant()"))
     with pytest.raises(MaskwalkError, match="count must be"):
         prompts("endpoints", TREE, 0)
+
+
+TREE_OF_COMMUNITIES = law_of("community_hierarchy(depth=2, branching=3, nodes=6, p=0.3)")
+
+
+def way_up(community: int, branching: int = 3) -> list[int]:
+    """A community and those above it, by the numbering of the family."""
+    return [community] + (way_up((community - 1) // branching, branching) if community else [])
+
+
+def test_level_prompts_climb_and_descend():
+    law, graph = TREE_OF_COMMUNITIES, TREE_OF_COMMUNITIES.graph
+    found = prompts("levels", law, 300, seed=1)
+    assert_only_ends(law, found)
+    assert law.valid(found.answers).all()
+    assert torch.equal(found.answers[:, [0, -1]], found.tokens[:, [0, -1]])
+    assert torch.equal(found.labels["separation"], 2 * found.labels["level"])
+    for walk, level in zip(found.answers.tolist(), found.labels["level"].tolist()):
+        first, last = (int(graph.community[node]) for node in (walk[0], walk[-1]))
+        assert first >= 4 and last >= 4  # the nine at the bottom
+        there, back = way_up(first), way_up(last)
+        assert there[level] == back[level] and there[level - 1] != back[level - 1]
+        crossing = [graph.roots[c] for c in there[: level + 1] + back[:level][::-1]]
+        spare = 12 - len(crossing)
+        left = spare - spare // 2  # the odd token on the left
+        assert walk[left : left + len(crossing)] == crossing
+        assert {graph.community[x] for x in walk[:left]} <= {first}
+        assert {graph.community[x] for x in walk[left + len(crossing) :]} <= {last}
+
+
+def test_levels_and_places_are_uniform():
+    found = prompts("levels", TREE_OF_COMMUNITIES, 3000)
+    assert chisquare(torch.bincount(found.labels["level"])[1:]).pvalue > FALSE_ALARM
+    top = prompts("levels(level=2)", TREE_OF_COMMUNITIES, 3000)
+    community = torch.from_numpy(TREE_OF_COMMUNITIES.graph.community)
+    first, last = community[top.tokens[:, 0]] - 4, community[top.tokens[:, -1]] - 4
+    pairs = torch.bincount(first * 9 + last, minlength=81).view(9, 9)
+    same = torch.arange(9)[:, None] // 3 == torch.arange(9) // 3
+    assert (pairs[same] == 0).all() and chisquare(pairs[~same]).pvalue > FALSE_ALARM
+
+
+def test_a_lopsided_hierarchy_and_short_walks():
+    """Only the bottom counts, and only as high as a walk can climb and come down."""
+    law = law_of("community_hierarchy(depth=3, branching=2, nodes=4, p=0.3)", length=4)
+    found = prompts("levels", law, 50)
+    assert set(found.labels["level"].tolist()) == {1} and law.valid(found.answers).all()
+    with pytest.raises(MaskwalkError, match="level must be a whole number from 1 to 1"):
+        prompts("levels(level=2)", law)
+
+
+@pytest.mark.parametrize(
+    ("graph", "walk", "length", "what"),
+    [
+        ("community_chain(communities=3)", "lazy()", 8, "needs a hierarchy of communities"),
+        ("community_hierarchy(depth=2, branching=1)", "lazy()", 8, "needs a hierarchy"),
+        ("two_communities(nodes=9, bridges=9)", "lazy()", 8, "needs a hierarchy of communities"),
+        ("st_er(nodes=9, p=0.1)", "lazy()", 8, "needs a hierarchy of communities"),
+        ("community_hierarchy(nodes=4)", "lazy()", 2, "at least 3 tokens"),
+        ("community_hierarchy(nodes=4)", "markov()", 8, "built from lazy walks"),
+    ],
+)
+def test_other_hierarchies_are_refused(graph, walk, length, what):
+    with pytest.raises(MaskwalkError, match=what):
+        prompts("levels", law_of(graph, walk, length))
+
+
+def test_against_the_drift():
+    law = law_of("st_er(nodes=60, p=0.05)", "drift(strength=0.9)")
+    found = prompts("against", law, 200, seed=3)
+    walks = law.sample(200, 3, first=HELD_OUT)
+    assert_only_ends(law, found)
+    assert torch.equal(found.answers, walks.flip(1))  # a drift forbids no step
+    assert law.log_prob(found.answers).mean() < law.log_prob(walks).mean() - 5
+    few = prompts("against", law, 20, seed=3)
+    assert torch.equal(few.tokens, found.tokens[:20])
+    one_way = law_of("directed(nodes=40, p=0)", "lazy(stay=0.1)")
+    with pytest.raises(MaskwalkError, match="can be walked backwards"):
+        prompts("against", one_way, 5)

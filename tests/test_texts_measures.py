@@ -1,5 +1,6 @@
 """Entropy, repetition and estimates over texts, against closed forms and plain counting."""
 
+import warnings
 from collections import Counter
 from math import exp, log
 
@@ -148,6 +149,27 @@ def test_mauve_of_histograms_is_the_packages() -> None:
     )
     assert 0.01 < found.mauve < 0.99
     assert _area(found.p_hist, found.q_hist) == pytest.approx(found.mauve, abs=1e-12)
+
+
+def test_the_error_of_mauve_has_two_parts() -> None:
+    """Of the mean of five clusterings, and of histograms drawn anew as often as there are texts."""
+    package = pytest.importorskip("mauve")
+    texts, references, rng = cloud(60, 1.0, 2), cloud(40, 0.0, 1), np.random.default_rng(0)
+    values, variances = [], []
+    for clustering in range(5):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            one = package.compute_mauve(p_features=texts, q_features=references, seed=clustering)
+        drawn = [
+            _area(rng.multinomial(60, one.p_hist) / 60, rng.multinomial(40, one.q_hist) / 40)
+            for _ in range(40)
+        ]
+        values.append(one.mauve)
+        variances.append(np.var(drawn, ddof=1))
+    found = mauve(texts, references)
+    assert found.value == pytest.approx(np.mean(values))
+    assert np.var(values) > 1e-6 and np.mean(variances) > 1e-6
+    assert found.se**2 == pytest.approx(np.var(values, ddof=1) / 5 + np.mean(variances))
 
 
 def test_mauve_refuses_few_texts_and_features_of_two_judges() -> None:

@@ -10,6 +10,9 @@ import pytest
 import torch
 
 from maskwalk.analysis.law import _distinct
+from maskwalk.analysis.likelihood import estimate
+from maskwalk.analysis.losses import best_plans
+from maskwalk.analysis.replay import replay
 from maskwalk.decoding.decode import decode
 from maskwalk.errors import MaskwalkError
 from maskwalk.paper.theory import Check, check_all, draw_dags
@@ -88,6 +91,23 @@ def test_bisection_is_exact_on_a_directed_graph(k: int) -> None:
     for policy in (Bisection(k), GuidedBisection(k, "margin")):
         assert distance(policy, law) < 1e-12
         assert bridged_distance(policy, law) < 1e-12
+
+
+@pytest.mark.parametrize("turn", [1, 2, None])
+def test_bisection_is_exact_with_a_kernel_per_step(turn: int | None) -> None:
+    walk = f"schedule(laws=[markov(seed=1), lazy(stay=0.4), drift(0.8, seed=2)], turn={turn})"
+    law = build("st_er(nodes=4, p=0.5)", walk, 6)
+    for policy in (Bisection(1), GuidedBisection(1, "margin")):
+        assert distance(policy, law) < 1e-12
+        assert bridged_distance(policy, law) < 1e-12
+    assert distance(Random(2), law) > 0.01
+    walks = law.sample(200, 0)
+    made = replay(Bisection(1), oracle_for(law), walks, streams=Streams(0, 200), world=law)
+    assert abs(estimate([made]).kl) < 1e-12 and torch.allclose(
+        made.log_prob.sum(1), law.log_prob(walks), rtol=0, atol=1e-10
+    )
+    best = best_plans(law, walks, torch.zeros_like(walks, dtype=torch.bool))
+    assert best is not None and best(3).nats < 1e-9 < 0.01 < best(2).nats
 
 
 @pytest.mark.parametrize("length", [6, 7])
@@ -234,3 +254,10 @@ def test_depth_bounds_are_the_formulas() -> None:
     assert plain_bound(1024, 32) == 192 and guided_bound(24, 1) == 13 and worst(24, 1) == 8
     assert calls(Bisection(1))[23] == 5  # the paper's walks
     assert int(calls(GuidedBisection(2), 4)[63]) <= worst(64, 2) <= guided_bound(64, 2)
+
+
+@pytest.mark.parametrize("width", [2, 4])
+def test_the_recurrence_of_entropy_two_gives_its_closed_form(width: int) -> None:
+    values = entropy_two(12, width)
+    for corridors in (0, 1, 2, 3, 7, 12):
+        assert values[corridors] == pytest.approx(float(entropy_two_exactly(corridors, width)))

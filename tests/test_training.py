@@ -9,21 +9,23 @@ import pytest
 import torch
 from torch import Tensor
 
-from maskwalk.denoisers.files import load_zoo
+from maskwalk.denoisers.files import load_pretrained, load_zoo
 from maskwalk.denoisers.network.ddit import hidden_states, logits, modulations
+from maskwalk.denoisers.network.noise import sigma
 from maskwalk.denoisers.network.weights import DDiTConfig, layout
 from maskwalk.denoisers.trained import NetworkDenoiser
 from maskwalk.errors import MaskwalkError
 from maskwalk.resources import zoo_manifest
 from maskwalk.training import zoo
 from maskwalk.training.data import Walks
-from maskwalk.training.fit import fit_zoo
-from maskwalk.training.loop import train
+from maskwalk.training.fit import Plan, fit, fit_zoo
+from maskwalk.training.loop import Judge, train
 from maskwalk.training.objective import EPSILON, Noise, bound, cross_entropy, loss
 from maskwalk.training.schedule import averaging, learning_rate
 from maskwalk.training.settings import Job, Settings
 from maskwalk.training.step import Part, Stepper, update
 from maskwalk.worlds.walks.oracles import oracle_for
+from maskwalk.worlds.world import build_world
 from tests.conftest import small_law
 
 TINY = DDiTConfig(vocab_size=5, length=4, hidden=16, cond=4, blocks=1, heads=2)
@@ -75,6 +77,68 @@ def test_the_loss_is_unbiased() -> None:
     error = float(found.std()) / math.sqrt(300)
     assert error < 0.01 * exact
     assert abs(float(found.mean()) - exact) < 4 * error
+
+
+def test_the_loss_of_a_step_by_hand() -> None:
+    """1/(n·L) Σ 1/t Σ_{i masked} −log p(x_i | the rest), of the masks and times of the step."""
+    flat, walks = rough(TINY), torch.randint(0, 5, (1, 8, 4), generator=torch.Generator())
+    noise, step, angles = Noise(TINY, [11], [0.0], 4, 8), torch.tensor(3), TINY.angles(4, "cpu")
+    found = float(loss(TINY, grouped(TINY, flat), walks, angles, noise, step))
+    _, masked, times = noise.corrupt(walks, step)
+    expected = 0.0
+    for walk, where, t in zip(walks[0], masked[0], times[0].tolist()):
+        expected += every_mask(TINY, flat, walk)[tuple(where.tolist())] / t
+    assert found == pytest.approx(expected / (8 * 4), rel=1e-5)
+
+
+def test_the_noise_is_the_published_one() -> None:
+    """A token of time t is masked with probability (1 − 1e-3) t; times are above 1e-3."""
+    assert EPSILON == 1e-3
+    noise = Noise(TINY, [5], [0.0], 64, 4000)
+    _, masked, times = noise.corrupt(torch.zeros(1, 4000, 64, dtype=torch.int64), torch.tensor(0))
+    assert 1e-3 <= float(times.min()) < 1e-3 + 1 / 4000 and float(times.max()) <= 1
+    assert float(sigma(torch.ones(()))) == pytest.approx(math.log(1000), rel=1e-4)
+    late = times[0] > 0.99  # a hundredth of the samples: 40 × 64 coins of about .994
+    assert float(masked[0, late].double().mean()) == pytest.approx(0.994, abs=0.005)
+
+
+def test_validation_sees_the_averaged_weights_and_the_held_out_walks(walks: Tensor) -> None:
+    job = Job("a", walks, 0, 0.0, walks[:40].flip(1))
+    stepper = Stepper(TINY, [job], Settings(steps=40, batch=16, lr=3e-2))
+    stepper.advance(10)
+    average = stepper.averages()[0]
+    raw = torch.cat([part.weights for part in stepper.parts], 1)[0]
+    assert not torch.allclose(average, raw, atol=1e-2)
+    tokens, seen = torch.where(torch.tensor([True, False, True, False]), 5, walks[:3]), []
+
+    def validate(name: str, denoiser: NetworkDenoiser) -> dict[str, float]:
+        seen.append(denoiser(tokens))
+        return {"coherence": 0.5}
+
+    ((numbers,), (answer,)) = Judge(stepper, [job], validate)(), seen
+    assert torch.equal(answer, NetworkDenoiser(TINY, average)(tokens))
+    assert job.held is not None
+    nats = bound(TINY, grouped(TINY, average[None]), job.held[None], TINY.angles(4, "cpu"))[0]
+    assert numbers["bound"] == pytest.approx(float(nats.mean()))
+    assert numbers["bound_se"] == pytest.approx(float(nats.std()) / math.sqrt(40))
+    assert numbers["coherence"] == 0.5
+
+
+def test_a_models_bound_is_of_walks_it_was_not_trained_on(tmp_path: Path) -> None:
+    """Both ways of training keep the held-out walks apart: by their numbers, or by their seed."""
+    place = {"graph": "st_er(nodes=5, p=0.2)", "walk": "lazy(stay=0.2)", "length": 4}
+    plan = Plan.checked(
+        **place, graph_seed=1, walks=64, dropout=0.0, hidden=16, blocks=1, heads=2, seed=3
+    )
+    fit(plan, Settings(steps=2, batch=8, every=2), tmp_path, "cpu", False)
+    model = load_pretrained(tmp_path)
+    held = build_world(plan.world).sample(zoo.HELD, seed=4, first=1_000_000_000)
+    weights, angles = grouped(plan.config, model.weights[None]), plan.config.angles(4, "cpu")
+    nats = bound(plan.config, weights, held[None], angles)[0]
+    assert model.about["bound"] == pytest.approx(float(nats.mean()))
+    ((job,), _) = zoo.jobs({"latin": zoo.WorldRecipe("latin(n=4)", "clues", walks=2000)})
+    assert job.held is not None and len(job.held) == zoo.HELD
+    assert not torch.equal(job.held, job.walks[: zoo.HELD])
 
 
 def test_the_bound_is_the_loss_without_its_noise() -> None:

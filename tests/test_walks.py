@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import networkx as nx
 import numpy as np
@@ -13,8 +14,18 @@ from scipy.sparse import csr_array
 from scipy.stats import chisquare
 
 from maskwalk.errors import MaskwalkError
+from maskwalk.worlds.metrics import Sample, coherence
 from maskwalk.worlds.walks.graphs import GRAPHS, Graph, from_networkx
-from maskwalk.worlds.walks.laws import WALKS, ChainLaw, DistantLaw, MarkovLaw, WalkLaw, lifted
+from maskwalk.worlds.walks.laws import (
+    WALKS,
+    ChainLaw,
+    DistantLaw,
+    MarkovLaw,
+    ScheduleLaw,
+    WalkLaw,
+    lifted,
+    net_flow,
+)
 from maskwalk.worlds.walks.laws.alias import Alias
 
 FALSE_ALARM = 1e-6  # of each chi-square test; seeds are fixed, so a pass stays a pass
@@ -34,6 +45,11 @@ SMALL = [
     ("st_er(nodes=4, p=0.2)", "markov()", 5),
     ("st_er(nodes=4, p=0.2)", "markov(order=2, seed=3)", 5),
     ("directed(nodes=4, p=0.2)", "markov(order=3)", 5),
+    ("st_er(nodes=5, p=0.4)", "drift(strength=0.6, stay=0.2)", 4),
+    ("weighted(nodes=5, p=0.4)", "drift(strength=0.9, stay=0, start='stationary', seed=1)", 4),
+    ("st_er(nodes=4, p=0.2)", "schedule(laws=[lazy(stay=0.5), lazy(stay=0)])", 6),
+    ("st_er(nodes=4, p=0.2)", "schedule(laws=[markov(seed=1), lazy(), drift()], turn=1)", 5),
+    ("bottleneck_dag(corridors=1, width=3)", "schedule(laws=[dag(), dag()], turn=2)", 4),
 ]
 
 
@@ -76,7 +92,7 @@ def test_step_log_probs_are_those_of_next_probs(law):
     walks = everything(law)[::7]
     steps = law.step_log_probs(walks)
     for t in range(law.length):
-        probs = law.next_probs(walks[:, max(0, t - law.order) : t])
+        probs = law.step_probs(t, walks[:, max(0, t - law.order) : t])
         assert probs.shape == (len(walks), law.vocab_size) and probs.dtype == torch.float64
         expected = probs.gather(1, walks[:, t : t + 1])[:, 0].log()
         assert torch.allclose(steps[:, t], expected, atol=1e-12, rtol=0)
@@ -87,7 +103,7 @@ def test_entropy_is_that_of_the_enumeration(law):
     _, logs = law.support()
     exact = float(-(logs.exp() * logs).sum())
     assert law.entropy() == pytest.approx(exact, abs=1e-12)
-    general = lifted.entropy(law.next_probs, law.order, law.length)
+    general = lifted.entropy(law.step_probs, law.order, law.length)
     assert general == pytest.approx(exact, abs=1e-12)
 
 
@@ -96,7 +112,7 @@ def test_reach_is_that_of_the_enumeration(law):
     for start in range(law.vocab_size):
         ends = sorted(set(walks[walks[:, 0] == start][:, -1].tolist()))
         assert law.reach(start).nonzero()[:, 0].tolist() == ends
-        general = lifted.reach(law.next_probs, law.order, law.length, start)
+        general = lifted.reach(law.step_probs, law.order, law.length, start)
         assert general.nonzero()[:, 0].tolist() == ends
 
 
@@ -331,6 +347,21 @@ def test_any_kernel_and_initial_law(order):
             assert torch.allclose(got, want, atol=1e-14, rtol=0)
 
 
+def test_a_walk_that_cannot_begin_so_is_not_valid() -> None:
+    """The start law counts: of two nodes only the first begins a walk, both steps are possible."""
+    law = ChainLaw(torch.tensor([1.0, 0.0], dtype=torch.float64), [[0.5, 0.5], [0.5, 0.5]], 3)
+    valid = law.valid(torch.tensor([[0, 1, 0], [1, 1, 0]]))
+    assert valid.tolist() == [[True, True, True], [False, True, True]]
+    assert law.log_prob(torch.tensor([[0, 1, 0], [1, 1, 0]])).tolist() == [
+        pytest.approx(2 * np.log(0.5)),
+        -np.inf,
+    ]
+    sample = Sample(law, law.sample(4, 0), None, torch.arange(4), torch.full((4,), 3))
+    assert coherence(sample).value == 1.0
+    wrong = torch.tensor([[1, 1, 0]]).repeat(4, 1)
+    assert coherence(replace(sample, tokens=wrong)).value == 0.0
+
+
 def test_markov_on_a_graph_is_not_reversible_and_keeps_to_the_edges():
     graph = GRAPHS.build("st_er(nodes=4, p=1)", seed=0)
     first = WALKS.build("markov()", graph=graph, length=4)
@@ -445,3 +476,117 @@ def test_what_is_too_large_is_refused():
     assert len(small.support(limit=count)[0]) == count
     with pytest.raises(MaskwalkError, match="raise the limit"):
         small.support(limit=count - 1)
+
+
+def flow_of(law: ChainLaw) -> np.ndarray:
+    """The net flow of the chain in its stationary law, found by walking on, not by the formula."""
+    far = law.kernel.toarray()
+    for _ in range(24):  # 2^24 steps
+        far = far @ far
+        far /= far.sum(1, keepdims=True)
+    at = far[0]
+    assert np.abs(law.kernel.T @ at - at).max() < 1e-12
+    return net_flow(law.kernel, at)
+
+
+def test_drift_is_nonreversible_at_500_nodes_and_the_lazy_walk_is_not():
+    graph = "st_er(nodes=500, p=0.01)"
+    lazy, weak, strong = (
+        law_of(graph, f"drift(strength={strength})", 24) for strength in (0, 0.5, 0.9)
+    )
+    assert np.abs(flow_of(lazy)).max() < 1e-12
+    flows = [0.5 * np.abs(flow_of(law)).sum() for law in (weak, strong)]
+    assert 0.1 < flows[0] < flows[1]  # a share of all steps, net, go round and round
+    directed = law_of("directed(nodes=500, p=0.01)", "lazy(stay=0.125)", 24)
+    assert 0.5 * np.abs(flow_of(directed)).sum() > 0.5
+    # Without cycles nothing can go round.
+    assert np.abs(flow_of(law_of("st_er(nodes=30, p=0)", "drift(strength=0.9)", 24))).max() < 1e-12
+
+
+@pytest.mark.parametrize("graph", ["st_er(nodes=30, p=0.1)", "weighted(nodes=30, p=0.1)"])
+def test_drift_keeps_the_steps_of_the_lazy_walk_and_tilts_each_edge(graph):
+    lazy, drift, back = (
+        law_of(graph, walk, 6).transition
+        for walk in ("lazy(stay=0.2)", "drift(strength=0.6, stay=0.2)", "drift(-0.6, stay=0.2)")
+    )
+    assert torch.equal(law_of(graph, "drift(strength=0, stay=0.2)", 6).transition, lazy)
+    assert torch.equal(drift > 0, lazy > 0)
+    assert torch.allclose(drift.diagonal(), torch.tensor(0.2).double())
+    tilt = drift / lazy  # up to a factor a row: (1 ± 0.6)
+    for u in range(30):
+        values = tilt[u][(lazy[u] > 0) & (torch.arange(30) != u)]
+        assert {round(float(v / values.max()), 9) for v in values} <= {1.0, round(0.4 / 1.6, 9)}
+    # One direction of an edge is preferred, in the other drift the other one.
+    cycle = [0, 1, 2, 3]
+    loop = from_networkx(nx.cycle_graph(4))
+    for strength in (0.6, -0.6):
+        law = WALKS.build(f"drift({strength}, stay=0.2, seed=1)", graph=loop, length=4)
+        there = math.prod(float(law.transition[u, (u + 1) % 4]) for u in cycle)
+        away = math.prod(float(law.transition[(u + 1) % 4, u]) for u in cycle)
+        assert there != pytest.approx(away)
+    assert not torch.equal(drift, back)
+
+
+def test_schedules_take_turns():
+    graph = GRAPHS.build("st_er(nodes=6, p=0.2)", seed=2)
+    slow, fast = (WALKS.build(f"lazy(stay={s})", graph=graph, length=8) for s in (0.75, 0))
+    text = "schedule(laws=[lazy(stay=0.75), lazy(stay=0)]"
+    spread, turns, long = (
+        WALKS.build(text + rest, graph=graph, length=8) for rest in (")", ", turn=1)", ", turn=3)")
+    )
+    assert isinstance(spread, ScheduleLaw) and not spread.homogeneous and spread.order == 1
+    assert spread.turns == (0, 0, 0, 0, 1, 1, 1)
+    assert turns.turns == (0, 1, 0, 1, 0, 1, 0) and long.turns == (0, 0, 0, 1, 1, 1, 0)
+    three = WALKS.build("schedule([lazy, drift, markov], turn=2)", graph=graph, length=8)
+    assert three.turns == (0, 0, 1, 1, 2, 2, 0)
+    every = torch.arange(6)[:, None]
+    assert torch.equal(turns.step_probs(1, every), slow.transition)
+    assert torch.equal(turns.step_probs(2, every), fast.transition)
+    walks = turns.sample(500, 0)
+    stays = (walks[:, 1:] == walks[:, :-1]).double().mean(0)
+    assert (stays[1::2] == 0).all() and ((stays[::2] - 0.75).abs() < 0.1).all()
+    nested = WALKS.canonical("schedule([lazy(stay=0.5), markov()], turn=2)")
+    assert WALKS.canonical(nested) == nested and "markov(order=1, seed=0)], turn=2" in nested
+
+
+@pytest.mark.parametrize(
+    ("walk", "what"),
+    [
+        ("schedule(laws=[])", "must be a list of walks as specs"),
+        ("schedule(laws=lazy())", "must be a list of walks as specs"),
+        ("schedule(laws=[1, 2])", "must be a list of walks as specs"),
+        ("schedule(laws=[lazy(), 2])", "must be a list of walks as specs"),
+        ("schedule(laws=[distant(K=1, skip_recent=0)])", "takes first-order laws"),
+        ("schedule(laws=[markov(order=2), lazy()])", "takes first-order laws"),
+        ("schedule(laws=[schedule(laws=[lazy()])])", "takes first-order laws"),
+        ("schedule(laws=[lazy(), lazy(), lazy(), lazy()])", "too few for 4 laws"),
+        ("schedule(laws=[lazy()], turn=0)", "turn must be a whole number from 1"),
+        ("schedule(laws=[lazzy()])", "Did you mean 'lazy'"),
+        ("lazy(stay=[lazy()])", "takes no list of specs"),
+        ("drift(strength=1)", "strength must be below 1"),
+        ("drift(strength=-1)", "strength must be below 1"),
+        ("drift(stay=1)", "stay must be below 1"),
+        ("drift(strength=1.5)", "between -1 and 1"),
+        ("drift(start='centre')", "Unknown start"),
+    ],
+)
+def test_laws_that_cannot_be_are_refused_with_a_sentence(walk, what):
+    with pytest.raises(MaskwalkError, match=what):
+        law_of("st_er(nodes=5, p=0.2)", walk, 4)
+
+
+def test_a_kernel_per_step_must_not_get_stuck_and_knows_its_time():
+    start = torch.tensor([1.0, 0.0], dtype=torch.float64)
+    swap, trap = np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([[1.0, 0.0], [0.0, 0.0]])
+    law = ScheduleLaw([ChainLaw(start, k, 2) for k in (swap, swap, trap)], range(3))
+    assert law.support()[0].tolist() == [[0, 1, 0, 0]]
+    with pytest.raises(
+        MaskwalkError, match="stuck at node 1: the kernel of the step to position 2"
+    ):
+        ScheduleLaw([ChainLaw(start, k, 2) for k in (swap, trap)], range(2))
+    with pytest.raises(MaskwalkError, match=r"ask step_probs\(t, history\)"):
+        law.next_probs(torch.zeros((1, 1), dtype=torch.int64))
+    with pytest.raises(MaskwalkError, match="same nodes"):
+        ScheduleLaw(
+            [ChainLaw(start, swap, 2), ChainLaw(torch.eye(3).double()[0], np.eye(3), 2)], [0]
+        )

@@ -22,6 +22,8 @@ SMALL = {
         "walk(graph=st_er(nodes=4, p=0.3), law=markov(order=2, seed=3), length=5)",
         "walk(graph=st_er(nodes=5, p=0.2), law=distant(K=2, skip_recent=1), length=5)",
         "walk(graph=bottleneck_dag(corridors=1, width=2), law=dag(), length=4)",
+        "walk(graph=st_er(nodes=5, p=0.4), law=drift(strength=0.8), length=5)",
+        "walk(graph=st_er(nodes=4, p=0.3), law=schedule(laws=[lazy(stay=0.5), drift()]), length=6)",
     ],
     "text": ["text(source='zoo:books_mdm', length=8)"],
     "coins": ["coins(length=6)"],

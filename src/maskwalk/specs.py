@@ -1,9 +1,10 @@
 """Spec strings, `name(key=value, …)`, and the tables of things they can name.
 
-A spec is read with Python's own grammar but never evaluated: literals and nested specs are the
-only values there are, so a spec string cannot run code. Every extensible kind of thing in the
-project (world, graph, walk, task, sampler, draw, score, denoiser, metric) is one `Registry`: one
-line adds a member, and `maskwalk list`, the contract test, the benchmark and the report know it.
+A spec is read with Python's own grammar but never evaluated: literals, nested specs and
+lists of them are the only values there are, so a spec string cannot run code. Every extensible kind
+of thing in the project (world, graph, walk, task, sampler, draw, score, denoiser, metric) is one
+`Registry`: one line adds a member, and `maskwalk list`, the contract test, the benchmark and the
+report know it.
 
 A user's members come from a file (`--include my_file.py`) or from an installed package that names
 a module under the entry point group `maskwalk.plugins`.
@@ -56,6 +57,8 @@ class Spec:
 
 
 def _show(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(_show(v) for v in value)}]"
     return str(value) if isinstance(value, Spec) else repr(value)
 
 
@@ -83,6 +86,8 @@ def _value(tree: ast.expr, text: str) -> Any:
                 raise MaskwalkError(f"Cannot read the spec {shown(text)}. {HINT}")
             kwargs[keyword.arg] = _value(keyword.value, text)
         return Spec(tree.func.id, tuple(_value(a, text) for a in tree.args), kwargs)
+    if isinstance(tree, ast.List) and any(isinstance(p, ast.Call | ast.Name) for p in tree.elts):
+        return [_value(part, text) for part in tree.elts]
     try:
         value = ast.literal_eval(tree)
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
@@ -106,6 +111,7 @@ class Registry(Generic[T]):
         self.kind, self.context, self._home, self._makes = kind, context, home, makes
         self._members: dict[str, Callable[..., T]] = {}
         self._parts: dict[str, dict[str, Registry[Any]]] = {}
+        self._several: dict[str, tuple[str, ...]] = {}
 
     @property
     def _makers(self) -> dict[str, Callable[..., T]]:
@@ -114,11 +120,16 @@ class Registry(Generic[T]):
         return self._members
 
     def register(
-        self, name: str, *, parts: "dict[str, Registry[Any]] | None" = None
+        self,
+        name: str,
+        *,
+        parts: "dict[str, Registry[Any]] | None" = None,
+        several: tuple[str, ...] = (),
     ) -> Callable[[F], F]:
         """Decorator: adds a class or function under `name`, which nobody else may have taken.
 
         `parts` names parameters that are specs of other tables; the maker gets them as text.
+        `several` names parameters that are lists of specs of this table; the maker gets the things.
         """
 
         def add(maker: F) -> F:
@@ -130,6 +141,7 @@ class Registry(Generic[T]):
                 )
             self._members[name] = maker
             self._parts[name] = parts or {}
+            self._several[name] = several
             return maker
 
         return add
@@ -177,6 +189,8 @@ class Registry(Generic[T]):
                 raise MaskwalkError(
                     f"{key} of {self.kind} {spec.name!r} must be a number, not {value.name}."
                 )
+        for key, value in values.items():
+            self._check_list(spec.name, key, value)
         for key, table in self._parts[spec.name].items():
             if not isinstance(values[key], str | Spec):
                 example = next(iter(table), "name")
@@ -185,6 +199,20 @@ class Registry(Generic[T]):
                     f"{example}(…), not {shown(values[key])}."
                 )
         return {key: values[key] for key in known}
+
+    def _check_list(self, name: str, key: str, value: Any) -> None:
+        """Specs in a list where they are wanted, and nowhere else."""
+        members = value if isinstance(value, list) else []
+        if key in self._several[name]:
+            if not members or not all(isinstance(member, Spec) for member in members):
+                raise MaskwalkError(
+                    f"{key} of {self.kind} {name!r} must be a list of {self.kind}s as specs, such "
+                    f"as [{next(iter(self))}(…), {next(iter(self))}(…)], not {_show(value)}."
+                )
+        elif any(isinstance(member, Spec) for member in members):
+            raise MaskwalkError(
+                f"{key} of {self.kind} {name!r} takes no list of specs; {_show(value)} is one."
+            )
 
     def canonical(self, text: str) -> str:
         """The same spec with every parameter written out, in order: what records hold."""
@@ -201,6 +229,8 @@ class Registry(Generic[T]):
                 values[key] = parts[key]._canonical(part)
             elif isinstance(value, Spec):
                 values[key] = self._canonical(value)
+            elif key in self._several[spec.name]:
+                values[key] = [self._canonical(member) for member in value]
         return Spec(spec.name, (), values)
 
     def _later(self, name: str) -> list[tuple[str, Any]]:
@@ -218,6 +248,8 @@ class Registry(Generic[T]):
         for key, value in values.items():
             if isinstance(value, Spec):
                 values[key] = str(value) if key in parts else self.build(value, **context)
+            elif key in self._several[spec.name]:
+                values[key] = [self.build(member, **context) for member in value]
         maker = self[spec.name]
         told = {k: v for k, v in context.items() if k in _signature(maker).parameters}
         if own_source(maker) is None:
@@ -225,9 +257,7 @@ class Registry(Generic[T]):
         try:
             with user_code():
                 made = maker(**told, **values)
-        except (
-            TypeError
-        ) as problem:  # not raised in their lines: an abstract class, a missing value
+        except TypeError as problem:  # not in their lines: an abstract class, a value that lacks
             raise misbehaved(maker, f"cannot be made: {problem}.") from None
         check_made(self.kind, self._makes, maker, made)
         return made

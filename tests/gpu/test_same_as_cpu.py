@@ -15,6 +15,11 @@ from maskwalk.worlds.world import build_world
 from tests.conftest import STANDS, small_law
 
 pytestmark = pytest.mark.gpu
+LAWS = STANDS | {
+    "drift": small_law("st_er(nodes=5, p=0.4)", "drift(strength=0.8)"),
+    "turns": small_law("st_er(nodes=5, p=0.2)", "schedule(laws=[lazy(stay=0.6), lazy()], turn=1)"),
+    "spread": small_law("st_er(nodes=4, p=0.3)", "schedule(laws=[markov(seed=1), drift(0.9)])"),
+}
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2**63 - 1, 2**33 + 5])
@@ -30,10 +35,10 @@ def test_streams(seed: int) -> None:
     assert torch.equal(one, two.cpu())
 
 
-@pytest.mark.parametrize("name", STANDS)
+@pytest.mark.parametrize("name", LAWS)
 def test_oracles(name: str) -> None:
     """Half of the evidence is possible, half mostly not: the fallback too is the same."""
-    law = STANDS[name]
+    law = LAWS[name]
     generator = torch.Generator().manual_seed(3)
     tokens = law.sample(64, 0)
     tokens[32:] = torch.randint(0, law.vocab_size, (32, law.length), generator=generator)

@@ -39,7 +39,7 @@ from maskwalk.samplers.optimal_random import OptimalRandom
 from maskwalk.samplers.planned import Planned
 from maskwalk.streams import Streams
 from maskwalk.worlds.tasks import Prompts
-from maskwalk.worlds.walks.laws import ChainLaw
+from maskwalk.worlds.walks.laws import ChainLaw, ScheduleLaw
 from maskwalk.worlds.walks.oracles import Oracle
 from maskwalk.worlds.world import Listed, World
 
@@ -201,7 +201,7 @@ def best_plans(
     if not bool((given == given[0]).all()) or free == 0:
         return None
     oracle = truth_of(world) if oracle is None else oracle
-    if isinstance(world, ChainLaw) and isinstance(oracle, Oracle):
+    if isinstance(world, ChainLaw | ScheduleLaw) and isinstance(oracle, Oracle):
         triples = walked_triples(oracle, sequences, pattern) if pattern else triple_entropies(world)
         return cache(lambda calls: best_chain_sets(triples, min(calls, free), pattern))
     if not pattern and free <= SEARCHED and isinstance(world, Listed):

@@ -38,7 +38,7 @@ def compare(
     """Set records beside the paper's tables: root mean squares, ranks, and what disagrees.
 
     RMSE is over all cells and over those the paper prints above .05; rank is Spearman's over the
-    latter, beside the value two measurements of the paper's size would have with each other.
+    latter, beside the value that two measurements of the paper's size have on average.
 
     Example: maskwalk compare runs/paper --json
 
@@ -103,7 +103,7 @@ def show(found: dict[str, Any], mode: str) -> None:
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     for name in ("table", "graph"):
         table.add_column(name, no_wrap=True, overflow="ellipsis")
-    for name in ("cells", "RMSE", ">.05", "RMSE", "bias", "rank", "ceiling"):
+    for name in ("cells", "RMSE", ">.05", "RMSE", "bias", "rank", "expected"):
         table.add_column(name, justify="right", no_wrap=True)
     task = ""
     for column in found["modes"][mode]["columns"]:
@@ -117,8 +117,8 @@ def show(found: dict[str, Any], mode: str) -> None:
     out.print(table)
     out.print(
         "RMSE over all cells, then over those printed above .05; there also bias and\n"
-        "Spearman's rank correlation. ceiling: the latter between two measurements of\n"
-        "the paper's own size.",
+        "Spearman's rank correlation. expected: the mean of the latter between two\n"
+        "measurements of the paper's own size; single ones lie on both sides of it.",
         style="dim",
     )
     far = found["far"] if mode == found["mode"] else []
@@ -129,7 +129,6 @@ def show(found: dict[str, Any], mode: str) -> None:
         listed.add_column(name, no_wrap=True, overflow="ellipsis", max_width=26)
     for name in ("ours", "paper", "errors"):
         listed.add_column(name, justify="right", no_wrap=True)
-    causes = list(dict.fromkeys(cell["cause"] for cell in far if cell["cause"]))
     for cell in far[:SHOWN]:
         numbers = _short(cell["ours"]), _short(cell["published"]), f"{cell['sigmas']:+.1f}"
         listed.add_row(cell["graph"], TABLE[cell["table"]], cell["sampler"], *numbers)
@@ -137,12 +136,16 @@ def show(found: dict[str, Any], mode: str) -> None:
         out.print(listed)
     if len(far) > SHOWN:
         out.print(f"… and {len(far) - SHOWN} more: --json has them all.")
-    for cause in causes:
-        out.print(f"Likely cause. {cause}", style="dim")
+    if far:
+        out.print(
+            "Why they differ these records do not say: run another graph, prompt or start\n"
+            "law (experiments/suspects.toml) and compare that.",
+            style="dim",
+        )
 
 
 def _numbers(fitted: dict[str, Any]) -> list[str]:
-    keys = ("rmse", "rmse_above", "bias_above", "rank_above", "ceiling_above")
+    keys = ("rmse", "rmse_above", "bias_above", "rank_above", "expected_above")
     numbers = ["–" if fitted.get(k) is None else _short(fitted[k]) for k in keys]
     return [str(fitted["cells"]), numbers[0], str(fitted["cells_above"]), *numbers[1:]]
 

@@ -24,6 +24,7 @@ from maskwalk.cli.sample import sample
 from maskwalk.cli.text import text
 from maskwalk.cli.theory import theory
 from maskwalk.cli.train import train
+from maskwalk.cli.verify import verify
 from maskwalk.cli.zoo import zoo
 from maskwalk.errors import MaskwalkError, shown, told_of, user_code
 
@@ -49,6 +50,7 @@ for command in (
     theory,
     zoo,
     train,
+    verify,
 ):
     app.command()(command)
 app.add_typer(text)

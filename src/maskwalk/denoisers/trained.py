@@ -12,6 +12,7 @@ logits and the logarithms of their softmax to bfloat16, which is how public code
 them; what is then answered is normalised again, in float64.
 """
 
+import gc
 from typing import Any
 
 import torch
@@ -129,8 +130,14 @@ class NetworkDenoiser:
                 self._forward(given, angles)
         torch.cuda.current_stream(self.device).wait_stream(side)
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            answer = self._forward(given, angles)
+        # A graph of a forgotten network that is freed during the capture would spoil it.
+        gc.collect()
+        gc.disable()
+        try:
+            with torch.cuda.graph(graph):
+                answer = self._forward(given, angles)
+        finally:
+            gc.enable()
         return graph, given, answer, angles
 
     @torch.no_grad()

@@ -23,7 +23,7 @@ from maskwalk.specs import Spec
 from maskwalk.worlds.metrics import COST, METRICS, Metric
 
 BY = "_by_"
-AXES = {"separation": "separation h"}
+AXES = {"separation": "separation h", "level": "levels up h"}
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,11 @@
     dependence of revealing B after U:  Σ_{i∈B} H(X_i | X_U) − H(X_B | X_U)   (nats, never negative)
 
 Small laws: by listing all walks. First-order laws of any size: H(X_U) is a sum over neighbours in U
-of H(X_b | X_a) = Σ_u Pr(X_a = u) H(P^{b−a}[u, ·]), so a table of length² numbers is enough.
+of H(X_b | X_a) = Σ_u Pr(X_a = u) H(P^{b−a}[u, ·]), so a table of length² numbers is enough. Where
+the kernel changes with time, P^{b−a} is the product of the kernels between a and b.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -16,7 +17,7 @@ from torch import Tensor
 
 from maskwalk.decoding.scores import entropy
 from maskwalk.errors import MaskwalkError
-from maskwalk.worlds.walks.laws import ChainLaw
+from maskwalk.worlds.walks.laws import ChainLaw, ScheduleLaw
 from maskwalk.worlds.walks.oracles import Oracle
 from maskwalk.worlds.world import Listed
 
@@ -52,11 +53,15 @@ def listed_entropies(law: Listed) -> Entropies:
     return joint
 
 
-def pair_entropies(law: ChainLaw) -> Float64[np.ndarray, "places places"]:
+def pair_entropies(law: ChainLaw | ScheduleLaw) -> Float64[np.ndarray, "places places"]:
     """Entry (a + 1, b + 1): H(X_b | X_a); place 0 lies before the walk and place L + 1 after it."""
     length, marginals = law.length, law.marginals()
     table = np.zeros((length + 2, length + 2))
     table[0, 1:-1] = torch.special.entr(marginals).sum(1).numpy()
+    if isinstance(law, ScheduleLaw):
+        for a, b, product in _products(law):
+            table[a + 1, b + 1] = float(marginals[a] @ torch.special.entr(product).sum(1))
+        return table
     power = torch.eye(law.vocab_size, dtype=torch.float64)
     for gap in range(1, length):
         power = torch.from_numpy(law.kernel @ power.numpy())
@@ -66,7 +71,17 @@ def pair_entropies(law: ChainLaw) -> Float64[np.ndarray, "places places"]:
     return table
 
 
-def chain_entropies(law: ChainLaw) -> Entropies:
+def _products(law: ScheduleLaw) -> Iterator[tuple[int, int, Float64[Tensor, "vocab vocab"]]]:
+    """For all positions a < b: the product of the kernels between them."""
+    for a in range(law.length - 1):
+        product = np.eye(law.vocab_size)
+        for b, step in law.steps():
+            if b > a:
+                product = (step.kernel.T @ product.T).T
+                yield a, b, torch.from_numpy(np.ascontiguousarray(product))
+
+
+def chain_entropies(law: ChainLaw | ScheduleLaw) -> Entropies:
     """H(X_U) of a first-order law of any size."""
     table = pair_entropies(law)
 
@@ -80,7 +95,7 @@ def chain_entropies(law: ChainLaw) -> Entropies:
 Triples = Float64[np.ndarray, "places places places"]
 
 
-def triple_entropies(law: ChainLaw) -> Triples:
+def triple_entropies(law: ChainLaw | ScheduleLaw) -> Triples:
     """Entry (a + 1, i + 1, b + 1): H(X_i | X_a, X_b) for a < i < b; infinite elsewhere.
 
     H(X_i | X_a, X_b) = H(X_i | X_a) + H(X_b | X_i) − H(X_b | X_a) for a first-order law.

@@ -30,7 +30,7 @@ from maskwalk.samplers import (
     Margin,
     Random,
 )
-from maskwalk.worlds.walks.oracles import EnumerationOracle
+from maskwalk.worlds.walks.oracles import EnumerationOracle, oracle_for
 
 # Other weights after every history, so nonreversible; all nodes joined, or a tree (true zeros).
 JOINED, TREE = "st_er(nodes=3, p=1.0)", "st_er(nodes=3, p=0.0)"
@@ -47,12 +47,18 @@ SEQUENTIAL_LAWS = (
     (JOINED, "markov(order=2, seed=1)", 5),
     (TREE, "distant(K=2, skip_recent=0)", 5),
     ("bottleneck_dag(corridors=1, width=3)", "dag()", 4),
+    (TREE, "schedule(laws=[lazy(stay=0.125), lazy(stay=0.5)], turn=1)", 5),
 )
 BISECTION_LAWS = {
     1: ((TREE, "lazy(stay=0.125)", 7), (JOINED, "markov(order=1, seed=1)", 7)),
     2: ((TREE, "markov(order=2, seed=1)", 6), (JOINED, "markov(order=2, seed=1)", 6)),
     3: ((TREE, "markov(order=3, seed=1)", 7), (JOINED, "markov(order=3, seed=1)", 7)),
 }
+# A kernel per step: alternating (true zeros), and three in a row (nonreversible).
+TIMED_LAWS = (
+    (TREE, "schedule(laws=[lazy(stay=0.125), lazy(stay=0.5)], turn=1)", 7),
+    (JOINED, "schedule(laws=[markov(seed=1), markov(seed=2), markov(seed=3)])", 7),
+)
 DISTANT = ("st_er(nodes=6, p=0.0)", "distant(K=4, skip_recent=2)", 7)
 
 
@@ -77,7 +83,22 @@ def bisection() -> Iterator[Check]:
     for k in (1, 2):
         law = build(*BISECTION_LAWS[k + 1][1])
         yield other_law(f"bisection k={k}, law of order {k + 1}", distance(Bisection(k), law))
+    yield from timed()
     yield from distant()
+
+
+def timed() -> Iterator[Check]:
+    """The same where every step has its own kernel; with the first kernel's oracle it is not ν."""
+    laws = [build(*spec) for spec in TIMED_LAWS]
+    guided: list[UnmaskingPolicy] = [GuidedBisection(1, score) for score in SCORES]
+    for name, policies in (("bisection", [Bisection(1)]), ("guided", guided)):
+        free = max(distance(p, law) for p in policies for law in laws)
+        yield same_law(f"{name} k=1, kernels P_t", free)
+        bridged = max(bridged_distance(p, law) for p in policies for law in laws)
+        yield same_law(f"{name} k=1, kernels P_t, bridged", bridged)
+    graph, _, length = TIMED_LAWS[1]
+    first = oracle_for(build(graph, "markov(seed=1)", length))
+    yield other_law("bisection k=1, told P_1 alone", distance(Bisection(1), laws[1], first))
 
 
 def distant() -> Iterator[Check]:

@@ -4,7 +4,7 @@ replay_kl, replay_dependence, replay_denoiser
                            the loss per token of exact sequences forced through the sampler, and its
                            two parts; asked for by name (`metrics = ["replay_kl", …]` in a file)
 distinct, solution_chi2    of uniform laws: how many different solutions, and how evenly
-pair_tv                    the joint law of pairs of positions that a world names, or neighbours
+pair_tv                    the joint law of pairs of positions that a world names
 """
 
 from functools import lru_cache
@@ -27,7 +27,7 @@ from maskwalk.stats import (
 )
 from maskwalk.worlds.exact.listing import support_of
 from maskwalk.worlds.metrics import METRICS, REPLAY, Sample
-from maskwalk.worlds.world import World, neighbours
+from maskwalk.worlds.world import World
 
 UNIFORM = ("latin", "sudoku", "dyck", "regular", "hierarchy", "addition")
 PAIRED = ("potts", "hmm", "pcfg", "dyck", "regular")
@@ -142,7 +142,7 @@ def _solutions(sample: Sample) -> float | None:
 def pair_tv(sample: Sample) -> Estimate | None:
     """Total variation of neighbouring pairs against their law, beside what exact samples get."""
     world: Any = sample.world
-    if world is None or sample.conditional or world.oracle() is None:
+    if world is None or sample.conditional or not hasattr(world, "pairs"):
         return None
     n = len(sample.tokens)
     truth = pair_law(world)
@@ -194,7 +194,7 @@ def pair_floor(world: Any, n: int, seed: int) -> tuple[float, float]:
 
 
 def _pairs(world: World) -> Int64[Tensor, "pairs two"]:
-    return torch.tensor(neighbours(world))
+    return torch.tensor(world.pairs())  # type: ignore[attr-defined]
 
 
 def _pair_counts(

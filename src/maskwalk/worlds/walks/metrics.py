@@ -1,9 +1,11 @@
 """What is measured of walks.
 
 coherence_by_separation   for prompts 1, 2, … communities apart
+coherence_by_level        for prompts whose ends meet 1, 2, … levels up a hierarchy
 transition_validity       share of single steps that are possible
 tv1, tvk                  row-weighted transition TV of the paper beside its floor: the value
-                          that as many exact walks get, which at 512 walks is most of it
+                          that as many exact walks get, which at 512 walks is most of it;
+                          where the kernel changes with time, a row for every step and history
 """
 
 from dataclasses import dataclass
@@ -36,13 +38,26 @@ FLOOR_IDS = 2_000_000_000  # exact walks for the floor: ids no training or held-
 )
 def coherence_by_separation(sample: Sample) -> Estimate | None:
     """Coherence of the prompts whose ends are h communities apart, for every h that occurs."""
-    separation = None if sample.task is None else sample.task.labels.get("separation")
-    if separation is None or sample.valid is None:
+    return _coherence_by(sample, "separation")
+
+
+@METRICS.register(
+    "coherence_by_level", title="coherence", better=1, limits=(0, 1), drawn=False, world=None
+)
+def coherence_by_level(sample: Sample) -> Estimate | None:
+    """Coherence of the prompts whose ends meet h levels up the hierarchy, for every h there is."""
+    return _coherence_by(sample, "level")
+
+
+def _coherence_by(sample: Sample, label: str) -> Estimate | None:
+    """The coherence of all prompts, and of those of each number the task gave them."""
+    number = None if sample.task is None else sample.task.labels.get(label)
+    if number is None or sample.valid is None:
         return None
-    whole_ones, apart = sample.valid.all(1), separation[sample.prompts]
+    whole_ones, here = sample.valid.all(1), number[sample.prompts]
     parts = []
-    for h in apart.unique().tolist():
-        estimate = plain_mean(whole_ones[apart == h], sample.prompts[apart == h])
+    for h in here.unique().tolist():
+        estimate = plain_mean(whole_ones[here == h], sample.prompts[here == h])
         parts.append({"at": h} | estimate.as_dict())
     every = plain_mean(whole_ones, sample.prompts)
     return Estimate(every.value, every.se, every.n, {"by": parts})
@@ -145,10 +160,14 @@ class Transitions:
             raise MaskwalkError(
                 f"Walks of {walks.shape[1]} tokens have no transition of order {k}."
             )
-        windows = walks.unfold(1, k + 1, 1).reshape(-1, k + 1)
-        events, inverse = _unique_rows(windows, law.vocab_size)
-        histories, history = events[:, :k].unique_consecutive(dim=0, return_inverse=True)
-        return cls(history, _probabilities(law, histories, history, events[:, k]), inverse)
+        windows = walks.unfold(1, k + 1, 1)
+        if not law.homogeneous:  # the same step at another time is another event
+            time = torch.arange(k, walks.shape[1]).view(1, -1, 1).expand(len(walks), -1, 1)
+            windows = torch.cat([time, windows], 2)
+        windows = windows.flatten(0, 1)
+        events, inverse = _unique_rows(windows, max(law.vocab_size, law.length))
+        histories, history = events[:, :-1].unique_consecutive(dim=0, return_inverse=True)
+        return cls(history, _probabilities(law, histories, history, events[:, -1]), inverse)
 
     def tv(self, counts: Int[Tensor, "sets events"]) -> Float64[Tensor, " sets"]:
         """The TV of each set of counts of these steps."""
@@ -176,7 +195,18 @@ def _probabilities(law: WalkLaw, histories: Tensor, inverse: Tensor, nxt: Tensor
     """P(next | history) of each event, asking the law in slices so that memory stays small."""
     probs = torch.empty(len(nxt), dtype=torch.float64)
     for start in range(0, len(histories), 4096):
-        part = histories[start : start + 4096, -law.order :]
+        part = histories[start : start + 4096]
         here = (inverse >= start) & (inverse < start + 4096)
-        probs[here] = law.next_probs(part)[inverse[here] - start, nxt[here]]
+        probs[here] = _rows(law, part)[inverse[here] - start, nxt[here]]
     return probs
+
+
+def _rows(law: WalkLaw, histories: Tensor) -> Tensor:
+    """The law of the token after each history; where time matters its position comes first."""
+    if law.homogeneous:
+        return law.next_probs(histories[:, -law.order :])
+    rows = torch.empty((len(histories), law.vocab_size), dtype=torch.float64)
+    for t in histories[:, 0].unique().tolist():
+        here = histories[:, 0] == t
+        rows[here] = law.step_probs(t, histories[here, -law.order :])
+    return rows

@@ -1,9 +1,14 @@
-"""The task of walks between communities.
+"""The tasks of walks alone.
 
 bottleneck       endpoints in different communities [paper, section "Endpoint-conditioned
                  bridge generation"]: of held-out walks, constructed around a crossing, or any
                  pair that a walk can join
+levels           endpoints in two of the lowest communities of a hierarchy, so many levels below the
+                 community where their branches meet
+against          the endpoints of held-out walks, swapped: on a nonreversible law, against the drift
 """
+
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -77,6 +82,106 @@ def _crossing(law: WalkLaw, graph: Graph, count: int, seed: int) -> Prompts:
     )
 
 
+@TASKS.register("levels")
+def levels(world: World, prompts: int, seed: int, level: int | None = None) -> Prompts:
+    """Endpoints in two of the lowest communities of a hierarchy that meet `level` levels up.
+
+    Such a walk has to climb `level` bridges and to descend as many others. None: each level equally
+    often. Walks are built around the crossing, as `bottleneck` builds them on a chain.
+    """
+    count = whole("count", prompts, 1)
+    graph = world.graph if isinstance(world, WalkLaw) else None
+    parents = None if graph is None else _parents(graph)
+    paths = None if parents is None else _ways_up(parents)
+    if not isinstance(world, WalkLaw) or graph is None or paths is None or len(paths) < 2:
+        raise MaskwalkError(
+            "The task levels needs a hierarchy of communities with two or more at the bottom, such "
+            "as community_hierarchy(depth=2, branching=3); on other graphs use endpoints."
+        )
+    farthest = min(paths.shape[1] - 1, (world.length - 1) // 2)
+    if farthest < 1:
+        raise MaskwalkError("A walk up one level and down again has at least 3 tokens.")
+    u = block_uniforms(seed, Purpose.PROMPT, 0, count, 3, CHOICE)
+    if level is None:
+        climb = 1 + np.floor(u[:, 0] * farthest).astype(np.int64)
+    else:
+        climb = np.full(count, whole("level", level, 1, farthest), dtype=np.int64)
+    roots = np.array(graph.roots, dtype=np.int64)
+    forks = {h: _forks(paths, h) for h in np.unique(climb).tolist()}
+    ways = [_way_over(forks[h], h, a, b) for h, a, b in zip(climb.tolist(), *u.T[1:])]
+    full = [way + [way[-1]] * (2 * farthest + 1 - len(way)) for way in ways]  # stays at the end
+    built = _built(world, graph, roots[np.array(full)], seed, 2 * climb)
+    return replace(built, labels={**built.labels, "level": torch.from_numpy(climb)})
+
+
+def _parents(graph: Graph) -> list[int] | None:
+    """Of each community but the first: the one above it, if roots join them to a tree."""
+    communities = 0 if graph.community is None else int(graph.community.max()) + 1
+    if graph.community is None or len(graph.roots) != communities:
+        return None
+    number = {root: c for c, root in enumerate(graph.roots)}
+    between = graph.community[graph.sources] != graph.community[graph.targets]
+    ends = zip(graph.sources[between].tolist(), graph.targets[between].tolist())
+    links = sorted((number.get(b, -1), number.get(a, -1)) for a, b in ends)
+    up = [(child, parent) for child, parent in links if parent < child]
+    joined = [child for child, _ in up] == list(range(1, communities))
+    return [parent for _, parent in up] if joined and min(links)[0] >= 0 else None
+
+
+def _ways_up(parents: list[int]) -> np.ndarray:
+    """For each community at the bottom: itself and those above it, up to the top."""
+    ways: list[list[int]] = [[0]]
+    for child, parent in enumerate(parents, start=1):
+        ways.append([child, *ways[parent]])
+    deepest = max(map(len, ways))
+    return np.array([way for way in ways if len(way) == deepest], dtype=np.int64)
+
+
+def _forks(paths: np.ndarray, climb: int) -> np.ndarray:
+    """The ways from communities whose ancestor `climb` levels up has other branches as well."""
+    branches = np.unique(paths[:, [climb, climb - 1]], axis=0)[:, 0]
+    forks: np.ndarray = paths[np.bincount(branches)[paths[:, climb]] > 1]
+    if not len(forks):
+        raise MaskwalkError(
+            f"No two communities at the bottom of this hierarchy meet {climb} levels up; take "
+            "branching=2 or more."
+        )
+    return forks
+
+
+def _way_over(forks: np.ndarray, climb: int, a: float, b: float) -> list[int]:
+    """Up from a uniform community and down to a uniform one of the other branches."""
+    way = forks[int(a * len(forks))]
+    there = (forks[:, climb] == way[climb]) & (forks[:, climb - 1] != way[climb - 1])
+    others = forks[there]
+    back = others[int(b * len(others)), :climb][::-1]
+    return [*way[: climb + 1].tolist(), *back.tolist()]
+
+
+@TASKS.register("against")
+def against(world: World, prompts: int, seed: int) -> Prompts:
+    """Fill in between the endpoints of held-out walks, swapped: against the drift, if there is one.
+
+    Of the held-out walks those count that can be walked backwards, which is the answer.
+    """
+    count = whole("count", prompts, 1)
+    if not isinstance(world, WalkLaw):
+        raise MaskwalkError("The task against is one of walks; in this world use endpoints.")
+    tries, batch = TRIES_EACH * count, 1 << 12
+    backwards: list[Tensor] = []
+    total = 0
+    for first in range(0, tries, batch):
+        walks = world.sample(batch, seed, HELD_OUT + first).flip(1)
+        backwards.append(walks[world.valid(walks).all(1)])
+        total += len(backwards[-1])
+        if total >= count:
+            return reveal(world, torch.cat(backwards)[:count], both_ends(world))
+    raise MaskwalkError(
+        f"Only {total} of {tries:,} walks can be walked backwards; {count} prompts are needed. "
+        "Take a graph whose edges lead both ways, such as st_er with drift(), or fewer prompts."
+    )
+
+
 def _is_chain(graph: Graph) -> bool:
     """Whether the edges between communities are exactly those between consecutive roots."""
     assert graph.community is not None
@@ -141,8 +246,8 @@ def _built(
     """
     if not isinstance(law, LazyLaw):
         raise MaskwalkError(
-            "Bottleneck prompts around a crossing are built from lazy walks; use "
-            "lazy(stay=0.125), or another task."
+            "Prompts around a crossing are built from lazy walks; use lazy(stay=0.125) or "
+            "drift(), or another task."
         )
     count, width = crossing.shape
     apart = np.full(count, width - 1) if apart is None else apart

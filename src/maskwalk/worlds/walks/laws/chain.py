@@ -109,11 +109,14 @@ class ChainLaw(WalkLaw):
 
     def entropy(self) -> float:
         """H(start) + Σ_t Σ_u Pr(x_t = u) H(P(·|u))."""
-        data, start = self.kernel.data, self.initial.numpy()
-        rows = self._keys // self.vocab_size
-        each = np.bincount(rows, weights=-data * np.log(data), minlength=self.vocab_size)
+        start = self.initial.numpy()
         first = -np.sum(start[start > 0] * np.log(start[start > 0]))
-        return float(first + (self.marginals().numpy()[:-1] @ each).sum())
+        return float(first + (self.marginals().numpy()[:-1] @ self.row_entropies()).sum())
+
+    def row_entropies(self) -> Float64[np.ndarray, " vocab"]:
+        """H(P(·|u)) of every token u."""
+        data, rows = self.kernel.data, self._keys // self.vocab_size
+        return np.bincount(rows, weights=-data * np.log(data), minlength=self.vocab_size)
 
     def reach(self, start: int) -> Bool[Tensor, " vocab"]:
         """Which tokens can end a walk from `start`, by boolean matrix-vector products."""

@@ -2,8 +2,10 @@
 
     nu(x) = rho_k(x_0 … x_{k-1}) · prod_{t >= k} P_k(x_t | x_{t-k} … x_{t-1})     [paper, section 2]
 
-`next_probs` defines the law; everything else follows from it. Laws with more structure override
-the slow general ways (`token_probs`, `_sample`, `reach`) but never the meaning.
+`next_probs` defines the law; everything else follows from it. A law whose kernel depends on the
+position too (schedule.py) defines `step_probs` instead, which is what everything else asks. Laws
+with more structure override the slow general ways (`token_probs`, `_sample`, `reach`) but never the
+meaning.
 """
 
 from abc import ABC, abstractmethod
@@ -28,6 +30,8 @@ from maskwalk.worlds.walks.laws.lifted import CELLS
 class WalkLaw(ABC):
     """An order-k law of walks of a fixed length; `graph` is None if it came from a bare kernel."""
 
+    homogeneous = True  # whether every step after the first `order` tokens has the same kernel
+
     def __init__(self, vocab_size: int, length: int, order: int, graph: Graph | None) -> None:
         self.vocab_size = vocab_size
         self.length = whole("length", length, 2, 65_535)
@@ -39,6 +43,18 @@ class WalkLaw(ABC):
         """Law of the next token. `past` < order: history is the whole walk so far (0: the start
         law, rows given by history.shape[0]); `past` == order: its last `order` tokens. A row of
         zeros follows a history that has probability zero or from which there is no way on."""
+
+    def step_probs(
+        self, t: int, history: Int[Tensor, "rows past"]
+    ) -> Float64[Tensor, "rows vocab"]:
+        """Law of the token at position t (history as in `next_probs`)."""
+        return self.next_probs(history)
+
+    def step_token_probs(
+        self, t: int, history: Int[Tensor, "rows past"], tokens: Int[Tensor, " rows"]
+    ) -> Float64[Tensor, " rows"]:
+        """The probability of one token at position t after each history."""
+        return self.token_probs(history, tokens)
 
     def token_probs(
         self, history: Int[Tensor, "rows past"], tokens: Int[Tensor, " rows"]
@@ -77,7 +93,7 @@ class WalkLaw(ABC):
         for t in range(self.length):
             history = walks[:, max(0, t - self.order) : t]
             parts = [
-                inverse_cdf(self.next_probs(h).log(), x)
+                inverse_cdf(self.step_probs(t, h).log(), x)
                 for h, x in zip(self._split(history), self._split(uniforms[:, t]))
             ]
             walks[:, t] = torch.cat(parts)
@@ -86,7 +102,10 @@ class WalkLaw(ABC):
     def step_log_probs(self, walks: Int[Tensor, "count length"]) -> Float64[Tensor, "count length"]:
         """log p(x_t | x_<t) at every position; -inf where the step is impossible."""
         self._check(walks)
-        steps = [self.token_probs(history, token) for history, token in self._histories(walks)]
+        steps = [
+            self.step_token_probs(t, history, token)
+            for t, (history, token) in enumerate(self._histories(walks))
+        ]
         return torch.stack(steps, dim=1).log()
 
     def log_prob(self, walks: Int[Tensor, "count length"]) -> Float64[Tensor, " count"]:
@@ -117,7 +136,7 @@ class WalkLaw(ABC):
         for t in range(self.length):
             longer, extended, total = [], [], 0
             for prefix, log in zip(self._split(walks), self._split(logs)):
-                probs = self.next_probs(prefix[:, max(0, t - self.order) :])
+                probs = self.step_probs(t, prefix[:, max(0, t - self.order) :])
                 row, token = probs.nonzero(as_tuple=True)
                 total += len(row)
                 # Every prefix goes on to at least one walk, so too many prefixes is final.
@@ -146,7 +165,7 @@ class WalkLaw(ABC):
 
     def entropy(self) -> float:
         """H(nu) in nats, exact, by a forward pass over the histories that can occur."""
-        return lifted.entropy(self.next_probs, self.order, self.length)
+        return lifted.entropy(self.step_probs, self.order, self.length)
 
     def separators(self) -> Separator:
         """Blocks of `order` neighbours, the middle one first."""
@@ -156,7 +175,7 @@ class WalkLaw(ABC):
     def reach(self, start: int) -> Bool[Tensor, " vocab"]:
         """Which tokens can be the last of a walk that begins at `start`; exact."""
         whole("start", start, 0, self.vocab_size - 1)
-        return lifted.reach(self.next_probs, self.order, self.length, start)
+        return lifted.reach(self.step_probs, self.order, self.length, start)
 
 
 WALKS: Registry[WalkLaw] = Registry("walk", context=("graph", "length"), makes=WalkLaw)

@@ -15,21 +15,21 @@ from maskwalk.errors import MaskwalkError
 LIMIT = 200_000  # histories held at one position
 CELLS = 1 << 22  # numbers held at once by dense (histories, vocab) steps
 
-NextProbs = Callable[[Tensor], Tensor]
+StepProbs = Callable[[int, Tensor], Tensor]  # position, history ↦ the law of the token there
 
 
 def _forward(
-    next_probs: NextProbs, order: int, length: int, start: int | None
+    step_probs: StepProbs, order: int, length: int, start: int | None
 ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
     """At every position: the next tokens, their joint probabilities with the history before them,
     and their conditional ones; all walks, or only those that begin at `start`."""
     histories = torch.zeros((1, 0), dtype=torch.int64)
     mass = torch.ones(1, dtype=torch.float64)
-    rows = max(1, CELLS // next_probs(histories).shape[1])
+    rows = max(1, CELLS // step_probs(0, histories).shape[1])
     for t in range(length):
         longer, joint, given = [], [], []
         for some, weight in zip(torch.split(histories, rows), torch.split(mass, rows)):
-            probs = next_probs(some)
+            probs = step_probs(t, some)
             if t == 0 and start is not None:
                 probs = torch.where(torch.arange(probs.shape[1]) == start, probs, 0.0)
             row, token = probs.nonzero(as_tuple=True)
@@ -47,17 +47,17 @@ def _forward(
         mass = torch.zeros(len(histories), dtype=torch.float64).index_add_(0, which, masses)
 
 
-def entropy(next_probs: NextProbs, order: int, length: int) -> float:
+def entropy(step_probs: StepProbs, order: int, length: int) -> float:
     """-E[log nu(x)] in nats, summed position by position."""
-    steps = _forward(next_probs, order, length, None)
+    steps = _forward(step_probs, order, length, None)
     return sum(float(-(joint * given.log()).sum()) for _, joint, given in steps)
 
 
-def reach(next_probs: NextProbs, order: int, length: int, start: int) -> Bool[Tensor, " vocab"]:
+def reach(step_probs: StepProbs, order: int, length: int, start: int) -> Bool[Tensor, " vocab"]:
     """Which last tokens have positive probability after the first token `start`."""
-    *_, (last, _, _) = _forward(next_probs, order, length, start)
+    *_, (last, _, _) = _forward(step_probs, order, length, start)
     ends = torch.zeros(
-        next_probs(torch.zeros((1, 0), dtype=torch.int64)).shape[1], dtype=torch.bool
+        step_probs(0, torch.zeros((1, 0), dtype=torch.int64)).shape[1], dtype=torch.bool
     )
     ends[last] = True
     return ends

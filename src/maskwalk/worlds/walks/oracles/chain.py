@@ -26,35 +26,30 @@ this is p ∝ leak_g(x) P^h[x, b] + P^g[a, x] leak_h(b) with leak_n = Σ_{r<n} u
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
-from maskwalk.denoiser import normalise
 from maskwalk.errors import MaskwalkError
 from maskwalk.worlds.sparse import Sparse
 from maskwalk.worlds.walks.laws import ChainLaw
-from maskwalk.worlds.walks.oracles.base import TOO_SMALL, Oracle, chunks
+from maskwalk.worlds.walks.oracles.base import TOO_SMALL
+from maskwalk.worlds.walks.oracles.gaps import SCALE, Gap, GapOracle, Sides
 
 LIMIT = 25 * 10**8  # bytes of tables: beyond, the sparse oracle takes a quarter of the memory
-CACHE, DEVICE = 2**16, 2**24  # numbers in a chunk: in a processor's cache, on an accelerator
-# The tables hold 2^500 P^g: then products of two entries as small as 1e-300 do not underflow.
-SCALE = 2.0**500
 
 
 @dataclass(frozen=True)
-class Tables:
+class Tables(Sides):
     """Matrix powers on one device: row (g−1)(V+1) + a of `left` is 2^500 P^g[a, ·], and row
     (h−1)(V+1) + b of `right` is 2^500 P^h[·, b], for g and h from 1 to L."""
 
-    left: Float[Tensor, "entries vocab"]
-    right: Float[Tensor, "entries vocab"]
     fresh: Float[Tensor, "length vocab"]  # u P^r: where a leak r steps ago has got to
     alive: Float[Tensor, "length vocab"]  # P^r 1: the chance of r more steps
     from_left: Float[Tensor, "tokens steps"]  # c^(0)_r(a): mass r steps after a
     from_right: Float[Tensor, "tokens steps"]  # d^(0)_r(b): a leak's chance to be in b in r steps
 
 
-class ChainOracle(Oracle):
+class ChainOracle(GapOracle[Tables]):
     """Exact marginals of a first-order law from tables of matrix powers."""
 
     def __init__(self, law: ChainLaw, limit: int = LIMIT) -> None:
@@ -67,55 +62,16 @@ class ChainOracle(Oracle):
                 "which needs no tables, or fewer nodes or shorter walks."
             )
         self.law = law
-        self._tables: dict[torch.device, Tables] = {}
 
-    def tables(self, device: torch.device) -> Tables:
-        """The tables on a device, built when first asked for."""
-        if device not in self._tables:
-            self._tables[device] = _build(self.law, device)
-        return self._tables[device]
+    def _build(self, device: torch.device) -> Tables:
+        return _build(self.law, device)
 
-    def __call__(
-        self, tokens: Int[Tensor, "batch length"], at: Bool[Tensor, "batch length"] | None = None
-    ) -> Float[Tensor, "rows vocab"]:
-        """Log-marginals of the places in `at`, packed."""
-        rows, columns = self._places(tokens, at).nonzero(as_tuple=True)
-        tables = self.tables(tokens.device)
-        a, g, b, h = self._gaps(tokens, rows, columns)
-        left, right = ((n - 1) * (self.vocab_size + 1) + token for token, n in ((a, g), (b, h)))
-        answer = tokens.new_empty((len(rows), self.vocab_size), dtype=torch.float64)
-        possible = tokens.new_empty(len(rows), dtype=torch.bool)
-        size = (CACHE if tokens.device.type == "cpu" else DEVICE) // self.vocab_size
-        for part in chunks(len(rows), size):
-            weights = tables.left.index_select(0, left[part])
-            weights *= tables.right.index_select(0, right[part])
-            total = weights.sum(-1, keepdim=True)
-            torch.log(weights.div_(total), out=answer[part])
-            possible[part] = total[:, 0] > 0
-        (impossible,) = (~possible).nonzero(as_tuple=True)
-        self.impossible += len(rows[impossible].unique())
-        for part in chunks(len(impossible), size):
-            some = impossible[part]
-            answer[some] = normalise(_leak(tables, a[some], g[some], b[some], h[some]))
-        return answer
+    def _rows(self, gap: Gap) -> tuple[Tensor, Tensor]:
+        width = self.vocab_size + 1
+        return (gap.steps_left - 1) * width + gap.left, (gap.steps_right - 1) * width + gap.right
 
-    def _gaps(self, tokens: Tensor, rows: Tensor, columns: Tensor) -> tuple[Tensor, ...]:
-        """For each place: the token revealed nearest on the left and how many steps away, and the
-        same on the right; token V beyond the ends."""
-        batch, length = tokens.shape
-        edge = tokens.new_full((batch, 1), self.mask_id)
-        padded = torch.cat([edge, tokens, edge], 1)
-        here = torch.arange(length + 2, device=tokens.device)
-        known = (padded != self.mask_id) | (here == 0) | (here == length + 1)
-        before = torch.where(known, here, 0).cummax(1).values[rows, columns + 1]
-        after = torch.where(known, here, length + 1).flip(1).cummin(1).values.flip(1)
-        after = after[rows, columns + 1]
-        return (
-            padded[rows, before],
-            columns + 1 - before,
-            padded[rows, after],
-            after - columns - 1,
-        )
+    def _leak(self, tables: Tables, gap: Gap) -> Tensor:
+        return _leak(tables, gap.left, gap.steps_left, gap.right, gap.steps_right)
 
 
 def table_bytes(vocab_size: int, length: int) -> int:

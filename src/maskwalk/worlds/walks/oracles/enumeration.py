@@ -54,7 +54,7 @@ class EnumerationOracle(Oracle):
         for t in range(length):
             for part in chunks(len(walks), WORKING // vocab):
                 past = walks[part, max(0, t - self.order) : t]
-                step = self.law.next_probs(past).gather(1, walks[part, t : t + 1])[:, 0]
+                step = self.law.step_probs(t, past).gather(1, walks[part, t : t + 1])[:, 0]
                 impossible[part] += step == 0
                 weights[part] *= torch.where(step == 0, 1.0, step.to(torch.float64))
         return walks, impossible, weights

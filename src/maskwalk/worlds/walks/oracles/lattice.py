@@ -40,10 +40,13 @@ class Lattice:
         self.full = min(law.order, law.length)  # tokens in a full history
         known = [torch.zeros(1, dtype=torch.int64)]
         entries = []
-        for past in range(self.full):
-            entries.append(self._expand(known[past], past))
-            known.append(torch.unique(entries[past][1]))
-        if law.order < law.length:  # from full histories to full histories, until none is new
+        for t in range(self.full if law.homogeneous else law.length):
+            entries.append(self._expand(known[t], t))
+            known.append(torch.unique(entries[t][1]))
+            self._check(sum(len(value) for _, _, value in entries))
+        if (
+            law.homogeneous and law.order < law.length
+        ):  # from full histories to full histories, until none is new
             new, full_entries = known[-1], []
             while len(new):
                 full_entries.append(self._expand(new, law.order))
@@ -54,21 +57,21 @@ class Lattice:
             entries.append(_joined(full_entries))
         values = torch.cat([value for _, _, value in entries])
         self.smallest = float(values.min()) if len(values) else 1.0
-        # (T, Tᵀ) of the step to position t = 0, 1, …, order; later ones are like the last.
+        # (T, Tᵀ) of the step to position t = 0, 1, …; those not listed are like the last.
         self.steps = [
-            self._sparse(entry, known[past], known[min(past + 1, self.full)], device)
-            for past, entry in enumerate(entries)
+            self._sparse(entry, known[t], known[min(t + 1, len(known) - 1)], device)
+            for t, entry in enumerate(entries)
         ]
         self.newest = [(states % self.vocab).to(device) for states in known[1:]]
         self.by_token = [self._group(newest) for newest in self.newest]
 
-    def _expand(self, states: Tensor, past: int) -> Entries:
-        """All steps of positive probability from these histories."""
-        if isinstance(self.law, ChainLaw) and past == 1:  # its kernel is sparse already
+    def _expand(self, states: Tensor, t: int) -> Entries:
+        """All steps of positive probability from these histories to position t."""
+        if isinstance(self.law, ChainLaw) and t:  # its kernel is sparse already
             return _arcs(self.law, states)
-        parts = []
+        parts, past = [], min(t, self.law.order)
         for part in chunks(len(states), 2**22 // self.vocab):
-            probs = self.law.next_probs(histories(states[part], past, self.vocab)).cpu()
+            probs = self.law.step_probs(t, histories(states[part], past, self.vocab)).cpu()
             row, token = probs.nonzero(as_tuple=True)
             source = states[part][row]
             # A history of `order` tokens loses its oldest; a shorter one grows.
@@ -110,10 +113,10 @@ class Lattice:
         weights = forward[0].new_empty((*tokens.shape, self.vocab))
         message = torch.ones_like(forward[-1])
         for t in reversed(range(self.length)):
-            depth = min(t, self.full - 1)
+            depth = min(t, len(self.newest) - 1)
             weights[:, t] = (self.by_token[depth] @ (forward[t] * message)).T
             if t:
-                _, back = self.steps[min(t, self.law.order)]
+                _, back = self.steps[min(t, len(self.steps) - 1)]
                 message = _scaled(back @ self._observe(message, tokens[:, t], depth))
         return weights, forward[-1].amax(0) > 0
 
@@ -124,8 +127,8 @@ class Lattice:
         message = torch.ones((1, len(tokens)), dtype=torch.float64, device=tokens.device)
         messages = []
         for t in range(self.length):
-            step, _ = self.steps[min(t, self.law.order)]
-            message = self._observe(step @ message, tokens[:, t], min(t, self.full - 1))
+            step, _ = self.steps[min(t, len(self.steps) - 1)]
+            message = self._observe(step @ message, tokens[:, t], min(t, len(self.newest) - 1))
             message = message.sign() if only_signs else _scaled(message)
             messages.append(message)
         return messages

@@ -58,20 +58,24 @@ class Leaks:
     def __init__(self, law: WalkLaw, device: torch.device) -> None:
         self.vocab, self.order, self.length = law.vocab_size, law.order, law.length
         last = min(law.order, law.length - 1)
-        if self.vocab ** (last + 1) > LIMIT:
+        steps = last + 1 if law.homogeneous else law.length  # kernels that differ
+        kernels = steps - last
+        if self.vocab ** (last + 1) * kernels > LIMIT:
+            tables = "the dense kernel" if kernels == 1 else f"{kernels} dense kernels"
             raise MaskwalkError(
                 f"No walk agrees with the revealed tokens, and the limit of a vanishing leak needs "
-                f"the dense kernel of {self.vocab}^{last + 1} = {self.vocab ** (last + 1):,} "
-                f"entries; at most {LIMIT:,} are held. Take fewer nodes or a lower order, or a "
+                f"{tables} of {self.vocab}^{last + 1} = {self.vocab ** (last + 1):,} entries; at "
+                f"most {LIMIT:,} are held. Take fewer nodes or a lower order, or a "
                 "sampler that never reveals impossible tokens, such as bisection."
             )
         self.levels = min(law.order, law.length) + 1
-        self.tables = [self._table(law, past).to(device) for past in range(last + 1)]
+        self.tables = [self._table(law, t).to(device) for t in range(steps)]
 
-    def _table(self, law: WalkLaw, past: int) -> Tensor:
+    def _table(self, law: WalkLaw, t: int) -> Tensor:
+        past = min(t, self.order)
         states = torch.arange(self.vocab**past)
         parts = [
-            law.next_probs(histories(states[part], past, self.vocab)).cpu().to(torch.float64)
+            law.step_probs(t, histories(states[part], past, self.vocab)).cpu().double()
             for part in chunks(len(states), 2**22 // self.vocab)
         ]
         return torch.cat(parts)
@@ -127,7 +131,7 @@ class Leaks:
         for i in before:
             here = nodes[None, None] if masked[i] else tokens[:, i, None, None]
             states = (states[:, :, None] * self.vocab + here).flatten(1)
-        table = self.tables[past]
+        table = self.tables[min(t, len(self.tables) - 1)]
         # (canvas or 1, histories, vocab); with nothing revealed, all histories in order
         probs = table[None] if states.shape[1] == len(table) else table[states]
         if not masked[t]:
