@@ -19,7 +19,7 @@ def fresh_tables() -> Iterator[None]:
     tables = [
         table
         for registry in all_tables().values()
-        for table in (registry._members, registry._parts)
+        for table in (registry._members, registry._parts, registry._several)
     ]
     tables += [METRICS._described, METRICS._worlds, METRICS._reads]
     before = [dict(table) for table in tables]

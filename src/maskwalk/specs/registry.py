@@ -206,9 +206,7 @@ class Registry(Generic[T]):
         try:
             with user_code():
                 made = maker(**told, **values)
-        except (
-            TypeError
-        ) as problem:  # not raised in their lines: an abstract class, a missing value
+        except TypeError as problem:  # not in their lines: an abstract class, a value that lacks
             raise misbehaved(maker, f"cannot be made: {problem}.") from None
         check_made(self.kind, self._makes, maker, made)
         return made

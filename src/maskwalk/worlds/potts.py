@@ -38,16 +38,15 @@ class Potts(ChainWorld):
         beta: float = 0.9,
         order: str = "rows",
     ) -> None:
-        self.height = whole("height", height, 1, 65_535)
-        self.width = whole("width", width, 1, 65_535)
+        self.height, self.width = whole("height", height, 1), whole("width", width, 1)
         self.states, self.layout = whole("states", states, 2), one_of("order", order, ORDERS)
         self.beta = real("beta", beta, -STEEPEST, STEEPEST)
-        whole("height × width", height * width, 1, 65_535)
-        if states**height > LARGEST:
+        if height > LARGEST or states**height > LARGEST:
             raise MaskwalkError(
                 f"A column of {height} cells with {states} states has {states}^{height} states, "
                 f"more than {LARGEST}: take a lower strip (it may be as wide as you like)."
             )
+        whole("height × width", height * width, 1, 65_535)
         start = np.zeros(states**height)
         start[0] = 1.0
         super().__init__(states, self._columns(), start, np.ones(len(start)))

@@ -12,12 +12,15 @@ from maskwalk.worlds.walks.oracles.schedule import ScheduleOracle, schedule_byte
 
 def oracle_for(law: WalkLaw) -> Oracle:
     """The fastest exact oracle of a law; a sentence if none is possible at its size."""
+    free = available_memory()
     if isinstance(law, ChainLaw):
         size = table_bytes(law.vocab_size, law.length)
-        if size <= LIMIT and 1.3 * size <= available_memory():
+        if size <= LIMIT and 1.3 * size <= free:
             return ChainOracle(law)
-    if isinstance(law, ScheduleLaw) and schedule_bytes(law) <= SCHEDULE_LIMIT:
-        return ScheduleOracle(law)
+    if isinstance(law, ScheduleLaw):
+        size = schedule_bytes(law)
+        if size <= SCHEDULE_LIMIT and 1.3 * size <= free:
+            return ScheduleOracle(law)
     return LiftedOracle(law)
 
 

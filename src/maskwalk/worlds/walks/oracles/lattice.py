@@ -67,9 +67,9 @@ class Lattice:
 
     def _expand(self, states: Tensor, t: int) -> Entries:
         """All steps of positive probability from these histories to position t."""
-        parts, past = [], min(t, self.law.order)
-        if isinstance(self.law, ChainLaw) and past == 1:  # its kernel is sparse already
+        if isinstance(self.law, ChainLaw) and t:  # its kernel is sparse already
             return _arcs(self.law, states)
+        parts, past = [], min(t, self.law.order)
         for part in chunks(len(states), 2**22 // self.vocab):
             probs = self.law.step_probs(t, histories(states[part], past, self.vocab)).cpu()
             row, token = probs.nonzero(as_tuple=True)
