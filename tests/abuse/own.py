@@ -8,9 +8,9 @@ from jaxtyping import config
 from maskwalk.bench import cell, diagnosis
 from maskwalk.cli.catalogue import all_tables
 from maskwalk.worlds.metrics import METRICS
-from maskwalk.worlds.world import build_world
+from maskwalk.worlds.world import _built
 
-CACHES = (build_world, cell._denoiser, cell._prompts, cell._exact_sequences, diagnosis.stage)
+CACHES = (_built, cell._denoiser, cell._prompts, cell._exact_sequences, diagnosis.stage)
 
 
 @contextmanager
@@ -19,7 +19,7 @@ def fresh_tables() -> Iterator[None]:
     tables = [
         table
         for registry in all_tables().values()
-        for table in (registry._members, registry._parts, registry._several)
+        for table in (registry._members, registry._parts, registry._several, registry._files)
     ]
     tables += [METRICS._described, METRICS._worlds, METRICS._reads]
     before = [dict(table) for table in tables]
