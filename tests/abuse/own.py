@@ -10,7 +10,7 @@ from maskwalk.cli.catalogue import all_tables
 from maskwalk.worlds.metrics import METRICS
 from maskwalk.worlds.world import _built
 
-CACHES = (_built, cell._denoiser, cell._prompts, cell._exact_sequences, diagnosis.stage)
+CACHES = (_built, cell._denoiser, cell._prompts, cell._exact_sequences, diagnosis._stage)
 
 
 @contextmanager
