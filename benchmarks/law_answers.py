@@ -102,7 +102,8 @@ def _number(value: float) -> str:
 
 
 def _shown(departure: Estimate) -> str:
-    return _number(departure.value) + plus_minus(half_width(departure.se) or 0.0, 3)
+    half = plus_minus(half_width(departure.se) or 0.0, 3)
+    return _number(departure.value) + half.replace("0.", ".", 1)
 
 
 def precision(directory: str, other: str) -> str:
