@@ -19,6 +19,7 @@ import torch
 from maskwalk import WORLDS, World, diagnose, information_curve, optimal_sizes
 from maskwalk.bench.kinds import kind_of
 from maskwalk.bench.labels import samplers as labels
+from maskwalk.bench.law_cells import only_law
 from maskwalk.bench.records import Record, latest, load_records
 from maskwalk.decoding.kinds import SHAPED
 from maskwalk.report.estimates import plus_minus
@@ -49,7 +50,8 @@ class Atlas:
     """The records by world, mode and task."""
 
     def __init__(self, directory: str) -> None:
-        self.records = [r for r in latest(load_records(Path(directory))) if "world" in r]
+        records = latest(load_records(Path(directory)))
+        self.records = [r for r in records if "world" in r and not only_law(r)]
         self.titles = list(dict.fromkeys(r["title"] for r in self.records))
         specs = list(dict.fromkeys(r["sampler"] for r in self.records))
         self.labels = {s.spec: s.label for s in labels(specs)}

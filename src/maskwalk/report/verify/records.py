@@ -28,8 +28,7 @@ def record_truth(records: list[Record], asked: Mapping[str, str]) -> Truth:
         return Truth(float(len(some) if "field" not in asked else _different(some, asked["field"])))
     if kind is not None:
         metric = asked.get("metric", QUALITY).partition(".")[0]
-        have = [record for record in some if record["metrics"].get(metric)] or some
-        return Truth(_extreme(kind, [_number(record, asked) for record in have]))
+        return Truth(_extreme(kind, [_number(record, asked) for record in _having(some, metric)]))
     if "against" in asked:
         return _difference(records, _one(some, asked), asked)
     return _number(_one(some, asked), asked)
@@ -65,15 +64,21 @@ def fits(name: str, text: str, wanted: str) -> bool:
 
 
 def _one(some: list[Record], asked: Mapping[str, str]) -> Record:
-    """The only record, or the first of several that say the same."""
-    first = some[0]
+    """The only record that has the metric, or the first of several that say the same."""
     metric = asked.get("metric", QUALITY).partition(".")[0]
+    some = _having(some, metric)
+    first = some[0]
     if any(r["metrics"].get(metric) != first["metrics"].get(metric) for r in some):
         differ = [k for k in CHOSEN if k != "key" and len({str(r.get(k)) for r in some}) > 1]
         raise MaskwalkError(
             f"{_told(asked)} names {len(some)} records; say also which {' or '.join(differ[:3])}."
         )
     return first
+
+
+def _having(some: list[Record], metric: str) -> list[Record]:
+    """Those with the metric: a setting's distance to the law stands in a record of its own."""
+    return [record for record in some if record["metrics"].get(metric)] or some
 
 
 def _told(asked: Mapping[str, str]) -> str:
