@@ -82,7 +82,7 @@ class Shaped:
             share = f"{sum(map(off, values))} of {len(values)}"
             yield f"{share}: {_number(middle)}, {_number(most)}"
 
-    def panel(self, title: str) -> str:
+    def panel(self, title: str = "Degree 7") -> str:
         """The departures of some settings in one world, with their intervals."""
         found = {
             (r["sampler"], f"{who(r)}, {'nothing given' if free(r) else 'given'}"): e
