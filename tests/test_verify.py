@@ -56,6 +56,12 @@ FORMS = {
         ".404",
         ".405",
     ),
+    "a shaped record, its distance to the law in another": (
+        f"It has .297. <!-- verify: {ATLAS} title=\"2 communities, b=1\""
+        " sampler=low_confidence(steps=8) -->",
+        ".297",
+        ".298",
+    ),
     "its interval": (
         f"Text .404 ± .043 <!-- verify: {ATLAS} title=Tree task=unconditional sampler=dus(base=2)"
         " --> goes on.",
