@@ -7,7 +7,7 @@ import pytest
 from maskwalk.bench.cell import Cell, run_cell
 from maskwalk.bench.kinds import Departures, departure_words, kind_of
 from maskwalk.decoding.draw import Draw
-from maskwalk.samplers import SAMPLERS
+from maskwalk.samplers import SAMPLERS, Bisection
 from maskwalk.stats import Estimate
 
 PLACE = {"graph": "st_er(nodes=40, p=0.05)", "walk": "lazy(stay=0.2)", "length": 8}
@@ -48,6 +48,17 @@ def test_a_record_says_its_kind_and_an_older_one_implies_it(sampler: str) -> Non
 def test_draws_that_are_not_exact_make_any_result_a_shaped_one(draw: str) -> None:
     assert record_of("left_to_right", draw=draw)["kind"] == "shaped"
     assert Draw().exact and not Draw(floor=0.1).exact
+
+
+class OwnStep(Bisection):
+    """A policy that draws in a step of its own."""
+
+    def step(self, canvas: Any, denoise: Any, rng: Any) -> Any:
+        return super().step(canvas, denoise, rng)
+
+
+def test_a_policy_with_a_step_of_its_own_is_shaped() -> None:
+    assert Bisection().law_kind == "factorised" and OwnStep().law_kind == "shaped"
 
 
 def test_a_sampler_nobody_knows_counts_as_shaped() -> None:
