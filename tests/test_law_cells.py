@@ -10,6 +10,7 @@ from maskwalk.bench.kinds import Departures, kind_of
 from maskwalk.bench.law_cells import only_law
 from maskwalk.errors import MaskwalkError
 from maskwalk.report.arrange import arrange
+from maskwalk.report.thin import some_metrics, some_settings
 
 FILE = """
 name = "small"
@@ -54,6 +55,8 @@ def test_a_report_takes_departures_from_them_and_does_not_draw_them(tmp_path: Pa
     (shaped,) = [place for place, kind in study.kinds.items() if kind == "shaped"]
     assert study.law_words(*shaped).startswith("off the law by")
     assert len(arrange(records[3:]).cells) == 2  # alone, they are shown
+    thin = some_metrics(some_settings(records, 1), ["coherence"])
+    assert arrange(thin).law_words(*shaped).startswith("off the law by")
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import cast
 
+from maskwalk.bench.law_cells import only_law
 from maskwalk.bench.records import HELD_OUT, Record
 from maskwalk.errors import unknown, whole
 from maskwalk.specs import Spec, parse
@@ -17,6 +18,8 @@ def some_settings(records: Sequence[Record], most: int) -> list[Record]:
     whole("settings", most, 1)
     cost: dict[str, list[float]] = {}
     for record in records:
+        if only_law(record):
+            continue
         calls = record["metrics"].get(METRICS.cost.key) or {}
         cost.setdefault(record["sampler"], []).append(calls.get("value") or 0.0)
     mean = {sampler: sum(calls) / len(calls) for sampler, calls in cost.items()}
@@ -24,22 +27,21 @@ def some_settings(records: Sequence[Record], most: int) -> list[Record]:
     for sampler in sorted(mean, key=lambda sampler: mean[sampler]):
         rules.setdefault(_rule(sampler), []).append(sampler)
     kept = {sampler for curve in rules.values() for sampler in _spread(curve, most)}
-    return [record for record in records if record["sampler"] in kept]
+    return [record for record in records if record["sampler"] in kept or only_law(record)]
 
 
 def some_metrics(records: Sequence[Record], names: Collection[str]) -> list[Record]:
-    """The same records with these metrics only."""
+    """The same records with these metrics only; what says how far others are from the law stays."""
     known = {key for record in records for key in record["metrics"]}
     for name in names:
         if name not in known:
             raise unknown("metric of these records:", name, known)
-    return [
-        cast(
-            Record,
-            {**record, "metrics": {k: v for k, v in record["metrics"].items() if k in names}},
-        )
-        for record in records
-    ]
+    return [record if only_law(record) else _with(record, names) for record in records]
+
+
+def _with(record: Record, names: Collection[str]) -> Record:
+    metrics = {key: value for key, value in record["metrics"].items() if key in names}
+    return cast(Record, {**record, "metrics": metrics})
 
 
 def _rule(sampler: str) -> str:
