@@ -14,6 +14,7 @@ import pytest
 from maskwalk.bench.records import as_written
 from maskwalk.bench.run import NO_MEMORY, Failure, attempt
 from maskwalk.bench.time_limit import time_limit
+from maskwalk.bench.workers import READY, start
 from maskwalk.errors import MaskwalkError, memory_ran_out
 from maskwalk.samplers import SAMPLERS
 from tests.faults.commands import BENCH, ROOT
@@ -178,3 +179,15 @@ def test_ctrl_c_is_one_line(tmp_path: Path) -> None:
     lines = [line for line in err.splitlines() if "Stopped" in line]
     assert len(lines) == 1 and "the same command goes on from there" in lines[0]
     assert len(as_written(run)) >= 1
+
+
+def test_a_worker_whose_parent_is_gone_ends_in_silence(capfd: pytest.CaptureFixture[str]) -> None:
+    """Its answer finds no reader before its standard input ends: no traceback on the terminal."""
+    process = start("cpu", ["cell"], [])
+    assert process.stdout.readline().strip() == READY
+    process.stdout.close()
+    process.stdin.write(json.dumps({"function": "cell", "arguments": {}}) + "\n")
+    process.stdin.flush()
+    assert process.wait(60) == 0
+    process.stdin.close()
+    assert "Traceback" not in capfd.readouterr().err

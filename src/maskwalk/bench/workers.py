@@ -204,7 +204,10 @@ def main(device: str, functions: str, *plugins: str) -> None:
     answers, sys.stdout = sys.stdout, sys.stderr  # what a user's file prints is no answer
 
     def say(text: str) -> None:
-        print(text, file=answers, flush=True)
+        try:
+            print(text, file=answers, flush=True)
+        except OSError:  # the other side is gone, and `listen` has not heard of it yet
+            os._exit(0)
 
     try:
         _prepare(plugins)
