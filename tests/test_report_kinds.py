@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from maskwalk.bench.kinds import kind_of
 from maskwalk.bench.records import load_records
 from maskwalk.report import front_tables, terminal_table, write_report
 from maskwalk.report.arrange import arrange
@@ -21,6 +22,7 @@ from maskwalk.report.sequence import sample_summary
 from maskwalk.report.summary import findings
 from maskwalk.report.swaps import rule_swaps, sampler_swaps
 from maskwalk.report.tables import tables
+from maskwalk.report.thin import some_metrics, some_settings
 from tests import fake_records
 from tests.fake_records import with_coherence
 
@@ -159,3 +161,19 @@ def test_the_static_figure_marks_it(tmp_path: Path):
     made = write_report(panel(), tmp_path, ("svg",))
     text = next(p for p in made if p.stem.startswith("metrics")).read_text("utf-8")
     assert "threshold drawn†" in text and "bisection†" not in text
+
+
+def test_a_distance_measured_apart_outlives_a_choice_of_metrics():
+    """With several samples a prompt: other counts, and no coherence."""
+    cells, apart = panel(), []
+    for record in with_distance(panel(), 0.4):
+        law = {"rank_tv": record["metrics"]["rank_tv"]}
+        other = {"count": 64, "per_prompt": 8, "metrics": law, "key": f"law {record['sampler']}"}
+        apart.append(record | other | {"kind": kind_of(record)})
+    thin = some_metrics([*cells, *apart], ["coherence", "calls"])
+    for records in ([*cells, *apart], [*apart, *cells], thin):
+        study = arrange(records)
+        assert len(study.cells) == 3 and study.superseded == 0
+        assert all("coherence" in record["metrics"] for record in study.cells.values())
+        assert "off the law by 0.300 ± 0.011" in told(records)["Ahead of these, but †:"]
+    assert len(some_settings([*cells, *apart], 1)) == 6

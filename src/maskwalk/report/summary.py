@@ -106,7 +106,9 @@ def _worst_law(study: Study, mode: int, wins: list[Point]) -> str:
     """The widest departure of several."""
     known = [(d.value, p) for p in wins if (d := study.departure(mode, p.panel, p.sampler))]
     most = max(known, key=lambda pair: pair[0])[1]
-    return f"at most {study.law_words(mode, most.panel, most.sampler)}"
+    words = study.law_words(mode, most.panel, most.sampler)
+    every = "all" if len(known) == len(wins) else f"the {len(known)}"
+    return f"{words} in the worst of {every} that were measured"
 
 
 def _costs(study: Study, points: list[Point]) -> str:
