@@ -18,8 +18,8 @@ from maskwalk.bench.experiment import load_experiment
 from maskwalk.bench.records import load_records, read_records
 from maskwalk.bench.run import Job
 from maskwalk.errors import MaskwalkError
-from maskwalk.paper.claims import verdicts
 from maskwalk.paper.compare import compare
+from maskwalk.paper.ledger import verdicts
 from maskwalk.paper.tables import attach
 from maskwalk.report import comparison, front_tables, write_report
 from tests import fake_records, fake_texts

@@ -8,12 +8,17 @@ from typing import Any
 
 import pytest
 
+from maskwalk.bench.records import load_records
 from maskwalk.errors import MaskwalkError
+from maskwalk.paper.compare import compare
+from maskwalk.paper.ledger import verdicts
+from maskwalk.paper.tables import attach
 from maskwalk.reading import json_value, unpacked
 from tests import fake_records, fake_texts
 from tests.abuse.case import Case, refused
 from tests.abuse.corrupt import LONE, Keys, changed, field, line, without
 
+RESULTS = Path(__file__).parents[2] / "results"
 WALKS = fake_records.small(graphs=1, tasks=1, modes=1)
 RECORD = WALKS[1]
 PAPER = fake_records.record(sampler="random(block=2)", mode=fake_records.MODES[2])
@@ -82,6 +87,8 @@ WRONG = [
     *((("experiment",), new) for new in (["a"], {"a": 1})),
     *((("notes",), new) for new in ("one", [1], {"a": 1})),
     *((("seconds",), new) for new in ("fast", -1, NAN)),
+    *((("sources",), new) for new in (3, ["a.py"], {"a.py": 1})),
+    *((("kind",), new) for new in (3, ["exact"])),
     *((("schema",), new) for new in (3, "2", None, 10**30)),
     *((("trace",), new) for new in ("long", [1], 3)),
     *((("trace", "tokens"), new) for new in ("abc", [1, "b"], [-1] * 24, [1], [HUGE] * 24)),
@@ -237,3 +244,16 @@ def test_a_mark_at_the_front_and_whole_characters_are_no_mistake() -> None:
     assert json_value(b"\xef\xbb\xbf" + json.dumps({"a": "\U0001f600"}).encode()) == {
         "a": "\U0001f600"
     }
+
+
+def test_a_record_whose_number_is_null_is_left_out_of_the_paper() -> None:
+    records = load_records(RESULTS / "paper")
+    for record in records:
+        for estimate in record["metrics"].values():
+            if estimate is not None and "value" in estimate:
+                estimate["value"] = None
+        record.pop("title", None)
+    assert all("published" not in record for record in attach(records))
+    assert all(not any(claim["modes"].values()) for claim in verdicts(records))
+    with pytest.raises(MaskwalkError, match="None of these records"):
+        compare(records)

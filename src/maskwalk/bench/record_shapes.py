@@ -60,6 +60,13 @@ MORE = by_type(  # what else a metric says of its number: a bound, a floor, the 
         type(None): anything,
     },
 )
+SOURCES = maybe(table({}, others=text(), what="a table of files and their hashes"))
+LOOSE = by_type(  # what a row says besides: nobody computes with it
+    "a number, true, false, null, a text, a list of numbers or a table",
+    {**dict.fromkeys((int, float), number()), list: NUMBERS}
+    | dict.fromkeys((bool, str, dict, type(None)), anything),
+)
+LOSSES = ("kl", "nll", "dependence", "denoiser", "regret", "lost")
 POINT = table(
     {"at": number(), "value": maybe(number()), "se": ERROR, "n": COUNT}, needs=("at", "value")
 )
@@ -137,6 +144,9 @@ COMMON: dict[str, Shape] = {
     "published": maybe(table({"value": number()}, others=maybe(number()))),
     "texts": maybe(row("texts", str)),
     "judge": text(),
+    "judge_weights": maybe(text()),
+    "sources": SOURCES,
+    "kind": maybe(text()),
 }
 RECORD = table(
     COMMON | {"world": spec, "task": spec, "denoiser": text(), "mode": NAME, "draw": text()},
@@ -152,7 +162,6 @@ OLD = table(  # schema 1
                 others=by_type("a number or a text", {int: number(), float: number(), str: text()}),
             )
         ),
-        "kind": text(),
         "graph": text(),
         "walk": text(),
         "length": maybe(whole(1)),
@@ -239,6 +248,9 @@ ROW = table(
         "key": text(),
         "sampler": NAME,
         "label": text(),
+        "sources": SOURCES,
+        **{name: maybe(number()) for name in LOSSES},
+        **{f"{name}_se": ERROR for name in LOSSES},
         METRICS.cost.key: number(0, 1e9),
         f"{METRICS.cost.key}_max": number(0, 1e9),
         "rounds": listed("rounds", PART, ROUNDS),
@@ -262,7 +274,7 @@ ROW = table(
         ),
     },
     needs=("sampler", METRICS.cost.key, "rounds"),
-    others=MORE,
+    others=LOOSE,
 )
 
 

@@ -62,7 +62,7 @@ def verdicts(records: Iterable[Record], claims: tuple[Claim, ...] = CLAIMS) -> l
     """Every claim with its verdict and numbers in each mode that has the cells."""
     cells: Cells = {}
     for record in records:
-        at = At(str(record["title"]), parse(record["task"]).name, record["sampler"])
+        at = At(str(record.get("title", "")), parse(record["task"]).name, record["sampler"])
         cells[mode_of(record), at] = record
     modes = list(dict.fromkeys(mode for mode, _ in cells))
     tests = {(i, mode): _tests(c, mode, cells) for i, c in enumerate(claims) for mode in modes}
@@ -90,7 +90,7 @@ def _test(contrast: Contrast, claim: Claim, mode: str, cells: Cells) -> Judged |
     for weight, at in contrast:
         record = cells.get((mode, at))
         estimate = record["metrics"].get(claim.metric) if record else None
-        if record is None or not estimate:
+        if record is None or not estimate or estimate.get("value") is None:
             return None
         numbers.append((weight, estimate["value"], _error(estimate, record, claim.metric)))
     value = sum(weight * each for weight, each, _ in numbers)
