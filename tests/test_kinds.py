@@ -104,3 +104,4 @@ def test_words() -> None:
     assert departure_words(None) == "not measured against the law"
     assert departure_words(Estimate(0.2, 0.01, 1)) == "off the law by 0.200 ± 0.020"
     assert departure_words(Estimate(-0.01, 0.02, 1)) == "within 0.029 of the law"
+    assert departure_words(Estimate(-0.1, 0.02, 1)) == "as near to the law as one at a time"

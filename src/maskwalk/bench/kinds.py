@@ -134,4 +134,5 @@ def departure_words(departure: Estimate | None) -> str:
     half = half_width(departure.se) or 0.0
     if departure.value > half:
         return f"off the law by {departure.value:.3f} ± {half:.3f}"
-    return f"within {max(departure.value + half, 0.0):.3f} of the law"
+    above = departure.value + half
+    return f"within {above:.3f} of the law" if above > 0 else "as near to the law as one at a time"
