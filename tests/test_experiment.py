@@ -191,7 +191,7 @@ def test_the_batch_size_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None
         ("count = 16", "cuont = 16", "Did you mean 'count'"),
         ("title = ", "titel = ", "Did you mean 'title'"),
         ("length = 8", "length = 1", "from 2"),
-        ("count = 16", "count = 0", "count must be a whole number from 1"),
+        ("count = 16", "count = 0", "count in .* must be a whole number at least 1"),
         ('walk = "lazy()"', "", "no walk"),
         ('"exact", ', '"exat", ', "exact"),
         ("[[graphs]]", "[[graph", "not a TOML file"),

@@ -18,58 +18,14 @@ from typing import Any
 import torch
 
 from maskwalk.errors import MaskwalkError
-from maskwalk.reading import (
-    Shape,
-    Wrong,
-    anything,
-    file_name,
-    json_value,
-    maybe,
-    number,
-    shown,
-    table,
-    text,
-    whole,
-)
+from maskwalk.reading import Shape, Wrong, anything, json_value, shown
+from maskwalk.reading.models import MODELS
 
 PACKAGE = Path(__file__).parent
 ZOO = "maskwalk-zoo/1"
 NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
 TOML_BYTES = 2**20
 DOTTED = re.compile(rb"(?:\.[^.\n,=]{1,200}){33}")
-PACKED = table({"file": file_name, "sha256": text(64, 64)}, needs=("file", "sha256"))
-ABOUT = {  # what a model says of itself, as far as anybody reads it
-    **{name: text(least=1) for name in ("graph", "walk", "world", "commit", "device")},
-    **{name: whole(0) for name in ("graph_seed", "walk_seed", "parameters")},
-    **{name: maybe(number()) for name in ("bound", "floor", "bound_se", "floor_se")},
-    "length": whole(1),
-    "text": table({"length": whole(1), "kind": text()}),
-    **{
-        name: table({"value": number(), "se": maybe(number(0))}, needs=("value",))
-        for name in ("test_bpb", "test_ppl")
-    },
-}
-MODELS = table(
-    {
-        "models": table(
-            {},
-            others=table(
-                ABOUT
-                | {
-                    "file": file_name,
-                    "sha256": text(64, 64),
-                    "config": table({}),
-                    "tokenizer": PACKED,
-                    "held_out": PACKED,
-                },
-                needs=("file", "sha256", "config"),
-                what="a table with file, sha256 and config",
-            ),
-            what="a table of models by their names",
-        )
-    },
-    needs=("models",),
-)
 
 
 def shipped(name: str) -> Path:

@@ -157,7 +157,15 @@ WHOLE = {
     "empty-line": ("\n", "must be JSON"),
     "deep-lists": ("[" * 100_000 + "]" * 100_000 + "\n", "not nested so deeply"),
     "deep-tables": ('{"a":' * 50_000 + "1" + "}" * 50_000 + "\n", "not nested so deeply"),
-    "half-a-character": (line(RECORD | {"title": LONE}), "JSON in UTF-8"),
+    "half-a-character": (
+        line(RECORD | {"title": LONE}),
+        "title must be a text of whole characters",
+    ),
+    "half-a-metric": (
+        line(RECORD | {"metrics": {LONE: {"value": 1, "se": 0, "n": 1}}}),
+        "must be a text of whole characters",
+    ),
+    "half-a-note": (line(RECORD | {"notes": [LONE]}), "notes must be a text of whole characters"),
     "thousands-of-digits": (line(RECORD).replace('"seed": 0', f'"seed": {"9" * 5000}'), "JSON"),
     "two-on-a-line": (line(RECORD).strip() + line(RECORD), "must be JSON"),
     "future-schema": (line(RECORD | {"schema": 9}), "install the one that wrote it"),

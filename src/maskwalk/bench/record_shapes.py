@@ -216,6 +216,7 @@ def _estimate(name: str, numbers: Any) -> None:
 @lru_cache(maxsize=4096)
 def _limits(metric: str) -> tuple[float, float]:
     """What a metric's own description allows; anything, of one that is not known here."""
+    NAME(metric)
     if "(" in metric and not _is_spec(metric):
         raise Wrong("named by a name or a spec such as tvk(k=2)", metric)
     if METRICS.name_of(metric) not in METRICS:

@@ -24,8 +24,8 @@ from maskwalk.denoisers.network.weights import CONFIG, DDiTConfig, layout
 from maskwalk.denoisers.trained import NetworkDenoiser
 from maskwalk.errors import MaskwalkError, unknown
 from maskwalk.reading import table, unpacked
+from maskwalk.reading.models import ABOUT
 from maskwalk.resources import (
-    ABOUT,
     ZOO,
     checked,
     read_file,

@@ -10,14 +10,11 @@ allowed there:
 """
 
 import json
-import lzma
 import reprlib
-import zlib
 from collections.abc import Callable, Mapping
+from math import isnan
 from pathlib import Path
 from typing import Any
-
-from maskwalk.errors import MaskwalkError
 
 LONG = 1_000_000  # characters of a text, items of a list: nobody writes more by hand
 HUGE = 1e100  # numbers: the square of one is still a number
@@ -72,8 +69,18 @@ def text(least: int = 0, most: int = LONG) -> Shape:
             raise Wrong("a text", value)
         if not least <= len(value) <= most:
             raise Wrong(f"a text of {least:,} to {most:,} characters", value)
+        if not value.isascii():
+            _characters(value)
 
     return check
+
+
+def _characters(value: str) -> None:
+    """Half of a character (a lone surrogate) cannot be written anywhere."""
+    try:
+        value.encode()
+    except UnicodeError:
+        raise Wrong("a text of whole characters", value) from None
 
 
 def file_name(value: Any) -> None:
@@ -147,19 +154,23 @@ def row(what: str, *types: type, low: float = -HUGE, high: float = HUGE) -> Shap
     def check(value: Any) -> None:
         if type(value) is not list or len(value) > LONG or not set(map(type, value)) <= known:
             raise Wrong(allowed, value)
+        if not value or bool in known:
+            return
+        if str in known:
+            _characters("".join(value))
+            return
         numbers = [x for x in value if x is not None] if type(None) in known else value
-        if numbers and str not in known and not _within(numbers, low, high):
+        if numbers and not _within(numbers, low, high, float in known):
             raise Wrong(f"{allowed}, each{_span(low, high, -HUGE, HUGE)}", value)
 
     return check
 
 
-def _within(numbers: list[Any], low: float, high: float) -> bool:
+def _within(numbers: list[Any], low: float, high: float, floats: bool) -> bool:
     """Whether all are in [low, high]; the sum finds a NaN, which is neither least nor greatest."""
     if not (low <= min(numbers) and max(numbers) <= high):
         return False
-    total = sum(numbers)
-    return bool(total == total)
+    return not floats or not isnan(sum(numbers))
 
 
 def listed(what: str, shape: Shape, most: int = LONG) -> Shape:
@@ -186,6 +197,13 @@ def table(
     what: str = "a table of fields",
 ) -> Shape:
     """Named fields; `needs` must be there, and `others` is the shape of those not named."""
+    known = dict(fields).get
+
+    def unknown(name: str) -> Shape:
+        _characters(name)
+        if others is None:
+            raise Wrong(f"left out (known are {', '.join(fields)})", name)
+        return others
 
     def check(value: Any) -> None:
         if type(value) is not dict or len(value) > LONG:
@@ -194,14 +212,10 @@ def table(
             if name not in value:
                 raise _lacking(name, fields.get(name, anything))
         for name, item in value.items():
-            shape = fields.get(name, others)
-            if shape is None:
-                raise Wrong(f"left out (known are {', '.join(fields)})", item).inside(name[:80])
-            if shape is not anything:
-                try:
-                    shape(item)
-                except Wrong as wrong:
-                    raise wrong.inside(name if len(name) < 80 else shown(name)) from None
+            try:
+                (known(name) or unknown(name))(item)
+            except Wrong as wrong:
+                raise wrong.inside(name if len(name) < 80 else shown(name)) from None
 
     return check
 
@@ -224,12 +238,15 @@ def _no_constant(name: str) -> Any:
 _DECODER = json.JSONDecoder(parse_constant=_no_constant)
 
 
-def json_value(data: bytes) -> Any:
-    """What JSON says, or `Wrong`: no NaN, no half characters, no nesting without end."""
+def json_value(data: bytes, halves: bool = False) -> Any:
+    """What JSON says, or `Wrong`: no NaN, no nesting without end, no half characters.
+
+    With `halves`, the last is left to the shapes, which see every text they are asked about.
+    """
     try:
         words = data.decode("utf-8-sig") if data[:1] == b"\xef" else data.decode()
         value = _DECODER.decode(words)
-        if b"\\ud" in data or b"\\uD" in data:  # half of a character cannot be written anywhere
+        if not halves and (b"\\ud" in data or b"\\uD" in data):
             json.dumps(value, ensure_ascii=False).encode()
     except RecursionError:
         raise Wrong("JSON that is not nested so deeply", f"{len(data):,} bytes") from None
@@ -238,41 +255,3 @@ def json_value(data: bytes) -> Any:
     except ValueError as problem:
         raise Wrong(f"JSON ({str(problem)[:80]})", data[:40]) from None
     return value
-
-
-def unpacked(data: bytes, most: int, source: str | Path) -> bytes:
-    """What an .xz or .gz file holds, at most so many bytes; a sentence where it is not whole."""
-    kind = "xz" if Path(source).suffix == ".xz" else "gzip"
-    try:
-        content, complete = (_from_xz if kind == "xz" else _from_gzip)(data, most)
-    except (lzma.LZMAError, zlib.error, EOFError) as problem:
-        raise MaskwalkError(
-            f"{source} is not a complete {kind} file ({problem}); fetch or write it again."
-        ) from None
-    if len(content) > most:
-        raise MaskwalkError(
-            f"{source} unpacks to more than the {most:,} bytes that what it describes can have; "
-            "it is damaged or not what it says it is: fetch or write it again."
-        )
-    if not complete:
-        raise MaskwalkError(f"{source} is not a complete {kind} file; fetch or write it again.")
-    return content
-
-
-def _from_xz(data: bytes, most: int) -> tuple[bytes, bool]:
-    unpacker = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=2**28)
-    content = unpacker.decompress(data, most + 1)
-    return content, unpacker.eof
-
-
-def _from_gzip(data: bytes, most: int) -> tuple[bytes, bool]:
-    """A gzip file may have several members, one after another."""
-    content = bytearray()
-    ended = False
-    while data and len(content) <= most:
-        unpacker = zlib.decompressobj(wbits=31)
-        content += unpacker.decompress(data, most + 1 - len(content))
-        ended, data = unpacker.eof, unpacker.unused_data
-        if not ended:
-            break
-    return bytes(content), ended

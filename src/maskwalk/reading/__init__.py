@@ -1,0 +1,44 @@
+"""Files that somebody may have edited: their shape, and what they unpack to, checked.
+
+shapes.py    tables, lists, numbers, texts and flags; JSON
+packed.py    .xz and .gz
+models.py    what a model says of itself
+"""
+
+from maskwalk.reading.packed import unpacked
+from maskwalk.reading.shapes import (
+    Shape,
+    Wrong,
+    anything,
+    by_type,
+    file_name,
+    flag,
+    json_value,
+    listed,
+    maybe,
+    number,
+    row,
+    shown,
+    table,
+    text,
+    whole,
+)
+
+__all__ = [
+    "Shape",
+    "Wrong",
+    "anything",
+    "by_type",
+    "file_name",
+    "flag",
+    "json_value",
+    "listed",
+    "maybe",
+    "number",
+    "row",
+    "shown",
+    "table",
+    "text",
+    "unpacked",
+    "whole",
+]
