@@ -159,7 +159,16 @@ def test_compare_command(cli: Any, tmp_path: Path) -> None:
         load_records(tmp_path)
     (tmp_path / "records.jsonl").write_text(
         json.dumps(
-            {"schema": 2, "key": "x", "metrics": {}, "task": "unconditional()", "sampler": "x()"}
+            {
+                "schema": 2,
+                "key": "x",
+                "metrics": {},
+                "world": "walk()",
+                "task": "unconditional()",
+                "sampler": "x()",
+                "denoiser": "oracle",
+                "mode": "exact",
+            }
         )
         + "\n"
     )

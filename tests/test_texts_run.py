@@ -687,7 +687,7 @@ def test_replay_on_the_command_line(cli: Cli, books: TinyBooks) -> None:
     code, out, _ = cli(*words, "--sampler", "random(block=3)", "--paths", "3", "--json")
     assert [row["paths"] for row in json.loads(out)] == [1, 2, 3]  # what was asked for, too
     code, out, _ = cli(*words[:-4], "--count", "1", "--length", "4", "--paths", "1")
-    assert code == 0 and out.count("± –") == 4  # one passage has no interval
+    assert code == 0 and out.count("± –") == 7  # one passage has no interval
 
 
 def test_sample_and_bench_know_a_model_of_text_like_any_other(cli: Cli, tmp_path: Path) -> None:

@@ -20,8 +20,9 @@ from maskwalk.bench.text_experiment import Setting, TextExperiment
 from maskwalk.bench.versions import newest
 from maskwalk.denoisers.resolve import DENOISERS
 from maskwalk.samplers import SAMPLERS
-from maskwalk.specs import TABLES, load_plugin
+from maskwalk.specs import load_plugin
 from maskwalk.specs import sources as sources_module
+from maskwalk.specs.registry import TABLES
 from maskwalk.specs.sources import code_of, sources
 from maskwalk.worlds.text.metrics import Reading
 from maskwalk.worlds.world import build_world

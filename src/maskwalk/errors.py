@@ -172,7 +172,7 @@ def user_code(where: str = "") -> Iterator[None]:
         raise
     except (Exception, SystemExit) as problem:
         told = told_of(problem, where)
-        if told is None:
+        if told is None or memory_ran_out(problem):
             raise
         raise told from problem
 

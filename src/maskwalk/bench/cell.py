@@ -220,7 +220,7 @@ def run_cell(
         "per_prompt": cell.per_prompt,
         "seed": cell.seed,
         "metrics": measure(sample, cell.metrics),
-        "seconds": round(seconds, 4),
+        "seconds": round(max(seconds, 0.0), 4),  # a clock may be set back
         "trace": _story(decoded, sample) if trace else None,
         "notes": list(denoiser_notes(denoiser)),
     }

@@ -138,7 +138,7 @@ class _Setting:
             "seed": e.seed,
             "metrics": {key: value for key, value in metrics.items() if value is not None},
             "texts": [self.model.decode(row) for row in tokens[:SHOWN].tolist()],
-            "seconds": round(seconds, 3),
+            "seconds": round(max(seconds, 0.0), 3),
             "notes": [*getattr(self.model.denoiser, "notes", ())],
         }
         if files:

@@ -96,7 +96,10 @@ class DDiTConfig:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "DDiTConfig":
-        """The configuration a model file describes, whose shape was checked (CONFIG)."""
+        """The configuration a model file describes (its shape was checked where it was read)."""
+        other = sorted(set(values) - {*LARGEST, *FLAGS})
+        if other:
+            raise MaskwalkError(f"The network's config has unknown entries: {', '.join(other)}.")
         return cls(**values)
 
 
