@@ -118,7 +118,8 @@ def test_a_bad_cell_in_this_process(cli: Any, tmp_path: Path, bad: Path) -> None
     file = experiment(tmp_path, ["bad_error", "left_to_right"])
     code, _, err = cli("bench", str(file), "--out", str(run), "--include", str(bad))
     assert code == 2 and "1 of 2 cells failed" in err and "most recent call last" not in err
-    assert "line" in json.loads((run / "skipped.jsonl").read_text())["traceback"]
+    # The sentence, and the user's own lines below it.
+    assert "your own lines" in json.loads((run / "skipped.jsonl").read_text())["reason"]
     words = ("diagnose", "--graph", "st_er(nodes=12, p=0.1)", "--length", "6", "--count", "4")
     code, out, err = cli(
         *words, "--samplers", "bad_error;left_to_right", "--include", str(bad), "--json"
