@@ -181,13 +181,7 @@ def law_is_as_enumerated(sampler: Sampler, stand: Stand) -> None:
         if "not enumerable" in str(problem):
             return
         raise
-    result = _run(sampler, stand.denoiser, start.expand(stand.samples, -1).clone())
-    statistic, freedom = goodness_of_fit(result.tokens, outputs, probs)
-    if chi2.sf(statistic, freedom) < FALSE_ALARM:
-        raise BrokenContract(
-            "Its tokens do not follow the law that its enumerated choices imply "
-            f"(chi-square {statistic:.0f} on {freedom})."
-        )
+    _follows(sampler, stand, (outputs, probs), "the law that its enumerated choices imply")
 
 
 def draws_from_the_marginals(sampler: Sampler, stand: Stand) -> None:
@@ -209,13 +203,17 @@ def exact_as_stated(sampler: Sampler, stand: Stand) -> None:
     if sampler.law_kind != EXACT:
         return
     start = torch.full((stand.length,), stand.denoiser.mask_id)
-    outputs, probs = sampler_law(_Sequential(), stand.denoiser, start)
-    result = _run(sampler, stand.denoiser, start.expand(stand.samples, -1).clone())
-    statistic, freedom = goodness_of_fit(result.tokens, outputs, probs)
+    law = sampler_law(_Sequential(), stand.denoiser, start)
+    _follows(sampler, stand, law, "the law of one at a time, though it says it is exact")
+
+
+def _follows(sampler: Sampler, stand: Stand, law: tuple[Tensor, Tensor], words: str) -> None:
+    """Tokens of fully masked sequences against a law, by chi-square."""
+    start = torch.full((stand.samples, stand.length), stand.denoiser.mask_id)
+    statistic, freedom = goodness_of_fit(_run(sampler, stand.denoiser, start).tokens, *law)
     if chi2.sf(statistic, freedom) < FALSE_ALARM:
         raise BrokenContract(
-            "It says it is exact, and its tokens do not have the law of one at a time "
-            f"(chi-square {statistic:.0f} on {freedom})."
+            f"Its tokens do not follow {words} (chi-square {statistic:.0f} on {freedom})."
         )
 
 

@@ -12,10 +12,10 @@ from statistics import NormalDist
 
 from maskwalk.bench.cell import Cell
 from maskwalk.bench.kinds import REFERENCE
+from maskwalk.bench.law_cells import METRIC
 from maskwalk.bench.verdict.outcomes import Outcome
 from maskwalk.stats import NORMAL, Difference, combined
 
-METRIC = "rank_tv"
 PROMPTS, PER_PROMPT = 32, 8
 
 
