@@ -141,6 +141,14 @@ def test_a_models_bound_is_of_walks_it_was_not_trained_on(tmp_path: Path) -> Non
     assert not torch.equal(job.held, job.walks[: zoo.HELD])
 
 
+def test_a_model_trained_by_an_installed_package_can_be_read(tmp_path: Path) -> None:
+    """Where the package runs from no checkout there is no commit to name."""
+    job = Job("law", small_law(length=4).sample(64, seed=1), 0, 0.0, None, None)
+    settings = Settings(steps=2, batch=8, every=2)
+    train(TINY, [job], settings, tmp_path, live=False, about=[{"commit": None}])
+    assert load_pretrained(tmp_path).about["commit"] is None
+
+
 def test_the_bound_is_the_loss_without_its_noise() -> None:
     """Averaged over random orders it is Σ_k (1/k) E over sets of k positions, by enumeration."""
     flat, walk = rough(TINY, 1), torch.tensor([1, 3, 0, 2])

@@ -4,7 +4,8 @@ from maskwalk.reading.shapes import file_name, maybe, number, table, text, whole
 
 PACKED = table({"file": file_name, "sha256": text(64, 64)}, needs=("file", "sha256"))
 ABOUT = {  # what a model says of itself, as far as anybody reads it
-    **{name: text(least=1) for name in ("graph", "walk", "world", "commit", "device")},
+    **{name: text(least=1) for name in ("graph", "walk", "world", "device")},
+    "commit": maybe(text()),  # none where the package runs from no checkout
     **{name: whole(0) for name in ("graph_seed", "walk_seed", "parameters")},
     **{name: maybe(number()) for name in ("bound", "floor", "bound_se", "floor_se")},
     "length": whole(1),
