@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
+from maskwalk.decoding.decode import decode
 from maskwalk.decoding.draw import Draw, mode_name, read_draw
 from maskwalk.errors import MaskwalkError
 from maskwalk.streams import Streams
@@ -94,7 +95,7 @@ def test_a_preset_is_a_whole_that_draw_and_ties_may_change(
 def test_draws_that_cannot_be_read_get_a_sentence() -> None:
     for text, says in (
         ("exat", "Known: exact, as_published; or a draw"),
-        ("draw(top_k=3)", "Unknown parameter"),
+        ("draw(top_q=3)", "Unknown parameter"),
         ("drow(top_p=0.9)", "Did you mean 'draw'"),
         ("draw(floor=1.5)", "floor must be between 0 and 1, not 1.5"),
     ):
@@ -127,6 +128,7 @@ def test_defaults_change_nothing_and_zero_stays_zero() -> None:
 
 def test_options_are_in_the_record_and_are_what_is_drawn() -> None:
     options = {"temperature": 1.0, "top_p": 0.81, "top_p_strict": 1.0, "min_p": 0.0, "floor": 0.0}
+    options |= {"top_k": 0, "scores": "model"}
     draw = Draw(top_p=0.81)
     assert asdict(draw) == {"precision": "float64"} | options
     rows, zeros = torch.arange(5000), torch.zeros(5000, dtype=torch.int64)
@@ -143,3 +145,50 @@ def test_options_are_in_the_record_and_are_what_is_drawn() -> None:
 def test_bad_options_are_refused(bad: dict[str, float]) -> None:
     with pytest.raises(MaskwalkError):
         Draw(**bad)
+
+
+def test_temperature_zero_is_the_argmax_in_every_precision() -> None:
+    tokens = torch.tensor([[0.1, 0.5, 0.2, 0.2], [0.4, 0.1, 0.4, 0.1]], dtype=torch.float64).log()
+    place = torch.arange(2)
+    for options in ({}, {"precision": "bfloat16"}, {"top_p": 0.3, "top_k": 1, "floor": 1.0}):
+        draw = Draw(temperature=0, **options)
+        assert draw(tokens, Streams(0, 2), 0, place, place).tolist() == [1, 0]
+        assert draw.shape(tokens).exp().tolist() == [[0, 1, 0, 0], [1, 0, 0, 0]]
+        assert not draw.exact
+
+
+def test_top_k_keeps_the_likeliest_and_its_equals() -> None:
+    assert shaped(top_k=2) == pytest.approx([0, 0.625, 0, 0.375])
+    assert shaped(top_k=1) == [0, 1, 0, 0]
+    assert shaped(top_k=4) == shaped() == shaped(top_k=9)
+    even = torch.tensor([[0.2, 0.3, 0.3, 0.2]], dtype=torch.float64)
+    assert shaped(even, top_k=1) == pytest.approx([0, 0.5, 0.5, 0])
+
+
+class Two:
+    """Two positions of four tokens, whatever is revealed."""
+
+    vocab_size, mask_id, score_grid = 4, 4, 1e-9
+    probs = torch.tensor([[0.5, 0.25, 0.25, 0.0], [0.49, 0.17, 0.17, 0.17]], dtype=torch.float64)
+
+    def __call__(self, tokens: Tensor, at: Tensor | None = None) -> Tensor:
+        at = tokens == 4 if at is None else at
+        return self.probs.expand(len(tokens), 2, 4)[at].log()
+
+
+def test_scores_are_of_the_model_or_of_what_is_drawn_from() -> None:
+    # Confidences .5 and .49; squared and normalised .667 and .735.
+    def rounds(sampler: str, draw: str) -> list[int]:
+        decoded = decode(sampler, Two(), [[4, 4]], streams=Streams(0, 1), draw=draw, trace=True)
+        assert decoded.trace is not None
+        return decoded.trace.reveal_rounds()[0].tolist()
+
+    assert rounds("confidence()", "draw(temperature=0.5)") == [0, 1]
+    assert rounds("confidence()", "draw(temperature=0.5, scores='shaped')") == [1, 0]
+    # An argmax is certain of everything: its scores are those before it.
+    assert rounds("confidence()", "draw(temperature=0, scores='shaped')") == [0, 1]
+    assert rounds("threshold(0.66)", "draw(temperature=0.5)") == [0, 1]
+    assert rounds("threshold(0.66)", "draw(temperature=0.5, scores='shaped')") == [0, 0]
+    # Draw first: top-k 1 makes every draw an argmax, of probability 1 as drawn from.
+    assert rounds("threshold_drawn(0.9)", "draw(top_k=1)") == [0, 1]
+    assert rounds("threshold_drawn(0.9)", "draw(top_k=1, scores='shaped')") == [0, 0]

@@ -136,8 +136,9 @@ def test_the_race_is_run_in_bfloat16_with_its_small_numbers() -> None:
 def test_temperature_sharpens() -> None:
     probs = torch.tensor([[0.8, 0.2]], dtype=torch.float64).log()
     assert Draw(temperature=0.5).shape(probs).exp()[0, 0] == pytest.approx(0.64 / 0.68)
-    with pytest.raises(MaskwalkError):
-        Draw(temperature=0.0)
+    for bad in (1e-9, -1.0, False):
+        with pytest.raises(MaskwalkError, match="temperature, if not 0, must be"):
+            Draw(temperature=bad)
     with pytest.raises(MaskwalkError):
         Draw(precision="float16")
     with pytest.raises(MaskwalkError, match="as_published"):

@@ -89,6 +89,27 @@ def test_entropy_bounded_and_constant_entropy() -> None:
     assert trace("constant_entropy(1.1)", *SURE) == [0, 1, 0, 0]
 
 
+@pytest.mark.parametrize("grid", [1e-4, 1e-9])
+def test_budgets_sum_exact_entropies_whatever_the_grid(grid: float) -> None:
+    """A thousand entropies below the grid are not nothing: both budgets are kept to the last."""
+    nats = torch.linspace(1e-6, 4e-5, 1024, dtype=torch.float64)
+    unlikely = torch.full_like(nats, 1e-7)  # p of the other token, by Newton's method on H(p)
+    for _ in range(60):
+        entropy = -(unlikely * unlikely.log() + (1 - unlikely) * torch.log1p(-unlikely))
+        unlikely -= (entropy - nats) / ((1 - unlikely) / unlikely).log()
+    within = int((nats.cumsum(0) <= 1e-3).sum())
+    lookup = Lookup(1 - unlikely, score_grid=grid)
+    for spec, first in (
+        ("constant_entropy(0.001)", within),
+        ("entropy_bounded(0.001)", within + 1),
+        ("entropy_bounded(0.001, score='confidence')", within + 1),
+    ):
+        found = torch.tensor(rounds(go(spec, lookup, empty(1, 1024)))[0])
+        assert abs(int((found == 0).sum()) - first) <= 1, spec
+        spent = nats[found == 0].sum() - (nats[found == 0].max() if "bounded" in spec else 0)
+        assert float(spent) <= 1e-3 * (1 + 1e-9), spec
+
+
 def test_dus() -> None:
     # B=8: strides 4, 2, 1. B=5: strides 2, 1, levels {0,2,4} and {1,3}: the smaller last is merged.
     assert trace("dus()", *[0.7] * 8) == [0, 2, 1, 2, 0, 2, 1, 2]
@@ -111,10 +132,13 @@ def test_halton() -> None:
     # 1/2 1/4 3/4 1/8 5/8 3/8 7/8 1/16 of 8: positions 4 2 6 1 5 3 7 0.
     assert Halton.ranks(8).argsort().tolist() == [4, 2, 6, 1, 5, 3, 7, 0]
     assert sorted(Halton.ranks(24).tolist()) == list(range(24))
-    # 8 (2/π) arccos(t/4) = 6.7, 5.3, 3.7, 0: leaves 6, 5, 3, 0, so 2, 1, 2, 3 are revealed.
-    assert trace("halton(4)", *[0.7] * 8) == [3, 2, 0, 3, 0, 2, 1, 3]
+    # 8 (1 − (2/π) arccos(t/4)) = 1.3, 2.7, 4.3, 8: 1, 2, 4, 8 revealed, so 1, 1, 2, 4 a round.
+    assert trace("halton(4)", *[0.7] * 8) == [3, 2, 1, 3, 0, 3, 2, 3]
     assert trace("halton(1)", *[0.7] * 8) == [0] * 8
-    # In blocks of 2 with 2 steps: arccos(1/2) leaves ⌊4/3⌋ = 1 of 2; position 1 comes first.
+    # The public counts of 24 positions in 8 steps: 1, 3, 5, 8, … revealed.
+    rounds = torch.tensor(trace("halton(8)", *[0.7] * 24))
+    assert [int((rounds <= t).sum()) for t in range(8)] == [1, 3, 5, 8, 10, 12, 16, 24]
+    # In blocks of 2 with 2 steps: ⌊2/3⌋ = 0, so one; position 1 comes first.
     assert trace("blocks(2, halton(2))", *[0.7] * 4) == [1, 0, 3, 2]
 
 
@@ -252,22 +276,25 @@ def test_threshold_drawn_is_threshold_where_tokens_are_argmaxes() -> None:
     assert float(warm.tokens.double().mean()) > 0.99
 
 
+def times(*values: float) -> list[Tensor]:
+    return [torch.tensor([[value]], dtype=torch.float64) for value in values]
+
+
 def test_remdm_by_hand() -> None:
     # T=4: α = 0, 1/4, 1/2, 3/4, 1; σ_max = 1, 1, (1/4)/(1/2) = 1/2, 0.
     canvas = Canvas(torch.tensor([[1, 1, 2, 1]]), torch.tensor([[False, False, False, True]]), 2)
     canvas = replace(canvas, state={"p": row(0.9, 0.5, 0.0, 0.0)[None]})
     for kind, eta, expected in (("rescale", 0.5, 0.25), ("cap", 0.3, 0.3), ("cap", 0.7, 0.5)):
-        sigma = Remdm(kind, 4, eta).sigma(canvas, 0.5, 0.25)
+        sigma = Remdm(kind, 4, eta).sigma(canvas, *times(0.5, 0.25))
         assert sigma.tolist() == [[pytest.approx(expected)] * 4]
     # conf: softmax(-.9, -.5) = .401, .599 over what may be remasked, times 1/2.
-    conf = Remdm("conf", 4).sigma(canvas, 0.5, 0.25)[0]
+    conf = Remdm("conf", 4).sigma(canvas, *times(0.5, 0.25))[0]
     assert conf.tolist() == pytest.approx([0.20066, 0.29934, 0, 0], abs=1e-5)
     loop = Remdm("loop")
-    assert [loop.alpha(t) for t in (1, 0.55, 0.3, 0.05, 0.025, 0)] == pytest.approx(
-        [0, 0.9, 0.9, 0.9, 0.95, 1]
-    )
-    assert loop.sigma(canvas, 0.3, 0.25).unique().tolist() == [0.02]
-    assert loop.sigma(canvas, 0.9, 0.8).unique().tolist() == [0.0]
+    shares = [float(loop.alpha(t)) for t in times(1, 0.55, 0.3, 0.05, 0.025, 0)]
+    assert shares == pytest.approx([0, 0.9, 0.9, 0.9, 0.95, 1])
+    assert loop.sigma(canvas, *times(0.3, 0.25)).unique().tolist() == [0.02]
+    assert loop.sigma(canvas, *times(0.9, 0.8)).unique().tolist() == [0.0]
     # Without remasking it tosses ancestral's coins: the same tokens.
     lookup, tokens = Lookup(row(*[0.7] * 6)), empty(200, 6)
     still = go("remdm(steps=8, eta=0.0)", lookup, tokens, Draw())
@@ -283,7 +310,7 @@ def test_remdm_keeps_the_share_revealed(kind: str) -> None:
     canvases = list(result.trace.replay())[1:]
     assert len(canvases) == 10 and not (canvases[-1] == 2).any()
     for k, canvas in enumerate(canvases):
-        alpha = sampler.alpha((9 - k) / 10)
+        alpha = float(sampler.alpha(*times((9 - k) / 10)))
         share = float((canvas != 2).double().mean())
         assert abs(share - alpha) <= 5 * (alpha * (1 - alpha) / 16000) ** 0.5 + 1e-12
 
@@ -356,8 +383,11 @@ def test_nested_samplers_are_written_out_and_checked() -> None:
     assert SAMPLERS.build("blocks") == SAMPLERS.build(full_spec)
     nested = SAMPLERS.canonical("stochastic(blocks(4, spaced(threshold(0.5), 3)))")
     assert SAMPLERS.canonical(nested) == nested and "tau=0.5" in nested
-    for bad in ("spaced(remdm())", "blocks(4, p2())", "corrected(low_confidence())"):
+    for bad in ("spaced(remdm())", "stochastic(p2())", "spaced(blocks(4, low_confidence()))"):
         with pytest.raises(MaskwalkError, match="inner must be a policy"):
+            SAMPLERS.build(bad)
+    for bad in ("corrected(p2())", "corrected(blocks(4, remdm()))"):
+        with pytest.raises(MaskwalkError, match="takes tokens back"):
             SAMPLERS.build(bad)
 
 

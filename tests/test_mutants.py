@@ -71,7 +71,7 @@ def test_every_semantic_mutant_can_be_applied() -> None:
 def test_every_sampler_has_a_semantic_mutant() -> None:
     """Those of the parts count for the rules that are hardly more than their parts."""
     files = {one.file for one in semantic()}
-    parts = {"low_confidence": "picks", "random": "block_sizes"}
+    parts = {"low_confidence": "counts", "random": "counts"}
     for name in SAMPLERS:
         file = f"parts/{parts[name]}.py" if name in parts else f"{name}.py"
         assert f"samplers/{file}" in files, name

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+import torch
 from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor
 
@@ -15,23 +16,32 @@ INF = float("inf")
 
 @dataclass(frozen=True)
 class Canvas:
-    """A batch of partly revealed sequences in one round of decoding."""
+    """A batch of partly revealed sequences in one round of decoding.
+
+    `open` restricts what a sampler works on: inside a block nothing else looks masked to it, while
+    the denoiser still reads every mask.
+    """
 
     tokens: Int[Tensor, "batch length"]
     given: Bool[Tensor, "batch length"]
     mask_id: int
     round: int = 0
     state: State = field(default_factory=dict)
+    open: Bool[Tensor, "batch length"] | None = None
 
     @property
     def masked(self) -> Bool[Tensor, "batch length"]:
-        """Where nothing is revealed yet."""
-        return self.tokens == self.mask_id
+        """Where nothing is revealed yet, as far as it is open."""
+        masked = self.tokens == self.mask_id
+        return masked if self.open is None else masked & self.open
 
     def select(self, rows: Tensor) -> "Canvas":
         """Some of the rows, with what the policy remembers of them."""
         state = {name: value[rows] for name, value in self.state.items()}
-        return replace(self, tokens=self.tokens[rows], given=self.given[rows], state=state)
+        part = None if self.open is None else self.open[rows]
+        return replace(
+            self, tokens=self.tokens[rows], given=self.given[rows], state=state, open=part
+        )
 
     def reveal(
         self,
@@ -51,6 +61,22 @@ class RoundStreams:
         self.streams, self.round, self.length = streams, round, length
         self.drawing, self.ties = draw, ties
         self.watch: Callable[[Tensor, Tensor, Tensor], None] | None = None
+
+    def on(self, rows: Bool[Tensor, " batch"]) -> "RoundStreams":
+        """The same streams for some of the rows."""
+        part = RoundStreams(
+            self.streams.select(rows), self.round, self.length, self.drawing, self.ties
+        )
+        watch = self.watch
+        if watch is not None:
+
+            def told(at: Tensor, log_probs: Tensor, tokens: Tensor) -> None:
+                everywhere = torch.zeros(len(rows), self.length, dtype=torch.bool, device=at.device)
+                everywhere[rows] = at
+                watch(everywhere, log_probs, tokens)
+
+            part.watch = told
+        return part
 
     def uniform(self, purpose: Purpose = Purpose.CHOICE) -> Float64[Tensor, "batch length"]:
         """A uniform for every position, to choose by."""

@@ -10,18 +10,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Int
 from torch import Tensor
 
 from maskwalk.decoding.arguments import as_draw, as_sampler, as_tokens, check_question
 from maskwalk.decoding.canvas import Canvas, RoundStreams
 from maskwalk.decoding.checks import (
-    check_answer,
     check_finished,
     check_rounds,
     check_state,
     check_step,
 )
+from maskwalk.decoding.counting import Counted
 from maskwalk.decoding.draw import Draw
 from maskwalk.decoding.policy import Sampler
 from maskwalk.decoding.scores import entropy
@@ -39,30 +39,6 @@ class Decoded:
     calls: Int[Tensor, " batch"]
     rounds: Int[Tensor, " batch"]
     trace: Trace | None = None
-
-
-class Counted:
-    """A denoiser that counts, for each row of the current batch, how often it was asked."""
-
-    def __init__(self, denoiser: Denoiser, batch: int, device: torch.device) -> None:
-        self.inner = denoiser
-        self.vocab_size, self.mask_id, self.score_grid = (
-            denoiser.vocab_size,
-            denoiser.mask_id,
-            denoiser.score_grid,
-        )
-        self.calls = torch.zeros(batch, dtype=torch.int64, device=device)
-        self.rows = torch.arange(batch, device=device)
-
-    def __call__(
-        self, tokens: Int[Tensor, "batch length"], at: Bool[Tensor, "batch length"] | None = None
-    ) -> Float[Tensor, "rows vocab"]:
-        """The denoiser's answer; every row that asked for something is charged one call."""
-        asked = tokens == self.mask_id if at is None else at
-        self.calls.index_add_(0, self.rows, asked.any(1).to(torch.int64))
-        answer = self.inner(tokens, at)
-        check_answer(self.inner, answer, asked)
-        return answer
 
 
 def decode(

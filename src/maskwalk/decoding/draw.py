@@ -8,15 +8,16 @@ truncation, or by the bfloat16 race of published code. Commands and files name a
     as_published   draw(precision='bfloat16'), ties to the lowest position: as public code does
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log
+from typing import ClassVar
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from maskwalk.decoding.scores import entropy
-from maskwalk.errors import MaskwalkError, one_of, real
+from maskwalk.errors import MaskwalkError, one_of, real, whole
 from maskwalk.kernels.rows import by_rows
 from maskwalk.specs import Registry, Spec, parse
 from maskwalk.streams import Purpose, Streams, inverse_cdf
@@ -32,16 +33,24 @@ class Draw:
     argmax p / (1e-10 - log(u + 1e-10)) with p and u in bfloat16, a hidden truncation: u is never
     nearer to 1 than 2^-8, so a token far less likely than the first can never win.
 
-    Truncations, off at their defaults, in the order temperature, top-p, min-p, floor, renormalised
-    after each. With the tokens sorted by falling probability and F_j the sum of the first j:
+    temperature: 0 is the argmax (the first of equals), as fast as a plain one.
+
+    Truncations, off at their defaults, in the order temperature, top-p, top-k, min-p, floor,
+    renormalised after each. With the tokens sorted by falling probability and F_j the sum of the
+    first j:
 
         top_p          keeps token j if F_(j-1) < top_p: the token that crosses stays (Hugging Face)
         top_p_strict   keeps token j if F_j ≤ top_p, and always the first: the token that crosses
                        goes (the public ReMDM code, there called nucleus_p)
+        top_k          keeps the k likeliest tokens, and what is as likely as the last of them
         min_p          keeps a token of at least min_p times the largest probability
         floor          keeps a token of at least floor · exp(−H), H the entropy of what is left:
                        relative to the typical probability, so a flat marginal loses nothing and a
                        sharp one only its tail. The likeliest token always stays.
+
+    scores: what policies rank positions by. "model": the model's own marginals, whatever the
+    tokens are drawn from. "shaped": the marginals after temperature and truncation, as Dream's and
+    MaskGIT's code does (at temperature 0 after truncation alone).
     """
 
     precision: str = "float64"
@@ -50,14 +59,20 @@ class Draw:
     top_p_strict: float = 1.0
     min_p: float = 0.0
     floor: float = 0.0
+    top_k: int = 0
+    scores: str = "model"
+    added_later: ClassVar[tuple[str, ...]] = ("top_k", "scores")
 
     def __post_init__(self) -> None:
         one_of("precision", self.precision, ("float64", "bfloat16"))
-        real("temperature", self.temperature, 1e-6)
+        if self.temperature != 0 or isinstance(self.temperature, bool):
+            real("temperature, if not 0,", self.temperature, 1e-6)
         real("top_p", self.top_p, 1e-6, 1.0)
         real("top_p_strict", self.top_p_strict, 0.0, 1.0)
         real("min_p", self.min_p, 0.0, 1.0)
         real("floor", self.floor, 0.0, 1.0)
+        whole("top_k", self.top_k, 0)
+        one_of("scores", self.scores, ("model", "shaped"))
 
     @property
     def exact(self) -> bool:
@@ -66,12 +81,18 @@ class Draw:
 
     def shape(self, log_probs: Float[Tensor, "rows vocab"]) -> Float[Tensor, "rows vocab"]:
         """The marginals the tokens are really drawn from: temperature and truncation applied."""
+        if self.temperature == 0:
+            certain = torch.full_like(log_probs, -torch.inf)
+            return certain.scatter(-1, log_probs.argmax(-1, keepdim=True), 0.0)
         if self.temperature != 1.0:
             log_probs = torch.log_softmax(log_probs.to(torch.float64) / self.temperature, -1)
         if self.top_p < 1.0:
             log_probs = _nucleus(log_probs, self.top_p, crossing=True)
         if self.top_p_strict < 1.0:
             log_probs = _nucleus(log_probs, self.top_p_strict, crossing=False)
+        if 0 < self.top_k < log_probs.shape[-1]:
+            least = log_probs.topk(self.top_k, -1).values[:, -1:]
+            log_probs = _keep(log_probs, log_probs >= least)
         if self.min_p > 0.0:
             least = log_probs.amax(-1, keepdim=True) + log(self.min_p) - CLOSE
             log_probs = _keep(log_probs, log_probs >= least)
@@ -80,6 +101,10 @@ class Draw:
             least = (log(self.floor) - entropy(log_probs) - CLOSE)[:, None]
             log_probs = _keep(log_probs, log_probs >= least)
         return log_probs
+
+    def score_shape(self, log_probs: Float[Tensor, "rows vocab"]) -> Float[Tensor, "rows vocab"]:
+        """What scores="shaped" reads: as `shape`, but at temperature 0 without the argmax."""
+        return (replace(self, temperature=1.0) if self.temperature == 0 else self).shape(log_probs)
 
     def __call__(
         self,
@@ -90,6 +115,8 @@ class Draw:
         positions: Int[Tensor, " n"],
     ) -> Int[Tensor, " n"]:
         """One token for every place (row, position) from its log-marginal."""
+        if self.temperature == 0:  # no truncation removes the likeliest token
+            return log_probs.argmax(-1)
 
         def drawn(some: Tensor, rows: Tensor, positions: Tensor) -> Tensor:
             shaped = self.shape(some)

@@ -33,6 +33,7 @@ class Sampler(ABC):
     ranks_by: ClassVar[str | None] = None  # the score whose lowest positions come first
     added_later: ClassVar[tuple[str, ...]] = ()  # parameters that older records do not name
     remasks: ClassVar[bool] = False  # whether it takes revealed tokens back
+    lasting: ClassVar[tuple[str, ...]] = ()  # what it remembers from one block to the next
 
     @property
     def law_kind(self) -> str:

@@ -7,7 +7,7 @@ from torch import Tensor
 from maskwalk.decoding.canvas import INF, Canvas, RoundStreams
 from maskwalk.decoding.scores import score
 from maskwalk.denoiser import Denoiser
-from maskwalk.kernels.rows import keep_rows
+from maskwalk.kernels.rows import by_rows, keep_rows
 from maskwalk.streams import Purpose
 
 
@@ -20,9 +20,16 @@ class View:
         self.score_grid = denoise.score_grid
         # Where each position lies in the part that is worked on, and how long that part is.
         self.span = canvas.tokens.shape[1]
-        self.place = torch.arange(self.span, device=canvas.tokens.device)
+        place = torch.arange(self.span, device=canvas.tokens.device)
+        self.place = place.expand(canvas.tokens.shape)
         self._denoise, self._rng = denoise, rng
         self._marginals: Tensor | None = None
+        self._scored: Tensor | None = None
+
+    @property
+    def whole(self) -> "View":
+        """The view of the whole canvas, of which a wrapper may show a part."""
+        return self
 
     @property
     def log_marginals(self) -> Float[Tensor, "rows vocab"]:
@@ -30,6 +37,17 @@ class View:
         if self._marginals is None:
             self._marginals = self._denoise(self.tokens, self.masked)
         return self._marginals
+
+    @property
+    def scored(self) -> Float[Tensor, "rows vocab"]:
+        """The log-marginals that scores are read from: the model's, or with
+        draw(scores='shaped') those the tokens are drawn from."""
+        drawing = self._rng.drawing
+        if drawing.scores == "model":
+            return self.log_marginals
+        if self._scored is None:
+            self._scored = by_rows(drawing.score_shape, self.log_marginals)
+        return self._scored
 
     def log_marginals_at(self, chosen: Bool[Tensor, "batch length"]) -> Float[Tensor, "n vocab"]:
         """Log-marginals of some masked positions, without asking for the rest if nobody has."""
@@ -51,7 +69,7 @@ class View:
 
     def score(self, name: str) -> Float64[Tensor, "batch length"]:
         """The named score (lower is sooner), rounded to the denoiser's grid."""
-        return self.unpack_score(score(name, self.log_marginals, self.score_grid))
+        return self.unpack_score(score(name, self.scored, self.score_grid))
 
     def unpack_score(self, packed: Float[Tensor, " rows"]) -> Float64[Tensor, "batch length"]:
         """`unpack` for a score to rank by: what `stochastic` adds its noise to."""

@@ -19,7 +19,7 @@ from maskwalk.decoding.canvas import RoundStreams, State
 from maskwalk.decoding.policy import SAMPLERS, UnmaskingPolicy
 from maskwalk.decoding.view import View
 from maskwalk.errors import real
-from maskwalk.samplers.parts.picks import entropy_ranking
+from maskwalk.samplers.parts.picks import SLACK, entropy_ranking
 
 
 @SAMPLERS.register("constant_entropy")
@@ -43,5 +43,5 @@ class ConstantEntropy(UnmaskingPolicy):
     ) -> tuple[Bool[Tensor, "batch length"], State]:
         """The longest prefix within the allowance."""
         rank, nats = entropy_ranking(view, "entropy")
-        count = (nats.cumsum(1) <= self.h + view.score_grid / 2).sum(1).clamp(min=1)
+        count = (nats.cumsum(1) <= self.h + SLACK).sum(1).clamp(min=1)
         return view.lowest(rank, count), state

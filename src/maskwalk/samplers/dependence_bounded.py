@@ -53,8 +53,9 @@ class DependenceBounded(UnmaskingPolicy):
             return torch.zeros(shape, dtype=torch.float64, device=device)
 
         return {
+            "known": torch.zeros(batch, dtype=torch.bool, device=device),  # whether one was seen
             "masked": canvas.masked,  # before the last round
-            "probs": zeros(batch, length, 0),  # the marginals of the last round
+            "probs": zeros(batch, length, 1),  # the marginals of the last round
             "seen": zeros(batch, length),  # information seen at each distance, and how often
             "times": zeros(batch, length),
             "passed": zeros(batch, WIDEST + 1),  # what came past walls, and what open would give
@@ -68,7 +69,12 @@ class DependenceBounded(UnmaskingPolicy):
         packed = view.log_marginals.to(torch.float64).exp()
         probs = packed.new_zeros((*view.masked.shape, packed.shape[1]))
         probs[view.masked] = packed
-        state = {**state, "probs": probs} if view.round == 0 else learn(view, state, probs)
+        learnt = learn(view, state, probs)
+        state = {
+            name: torch.where(state["known"].view(-1, *[1] * (x.ndim - 1)), learnt[name], x)
+            for name, x in (state | {"probs": probs}).items()
+        }
         cost = information(view, state)
         chosen = largest_set(view.masked, cost, float(self.budget))
-        return chosen, {**state, "masked": view.masked}
+        known = torch.ones_like(state["known"])
+        return chosen, state | {"masked": view.masked, "known": known}

@@ -51,7 +51,7 @@ class Dus(UnmaskingPolicy):
         self, view: View, state: State, rng: RoundStreams
     ) -> tuple[Bool[Tensor, "batch length"], State]:
         """The next level that has masked positions, and what was put off before."""
-        level = self.levels(view.span).to(view.place.device)[view.place].expand_as(view.masked)
+        level = self.levels(view.span).to(view.place.device)[view.place]
         first = level.masked_fill(~view.masked, view.span).amin(1)
         now = torch.maximum(state["level"] + 1, first)
         chosen = view.masked & (level <= now[:, None])

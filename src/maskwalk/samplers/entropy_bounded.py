@@ -24,7 +24,7 @@ from maskwalk.decoding.policy import SAMPLERS, UnmaskingPolicy
 from maskwalk.decoding.scores import SCORES
 from maskwalk.decoding.view import View
 from maskwalk.errors import one_of, real
-from maskwalk.samplers.parts.picks import entropy_ranking
+from maskwalk.samplers.parts.picks import SLACK, entropy_ranking
 
 
 @SAMPLERS.register("entropy_bounded")
@@ -59,6 +59,4 @@ class EntropyBounded(UnmaskingPolicy):
         rank, nats = entropy_ranking(view, self.score)
         # Infinite past the last masked position; there inf - inf is nan, which is no ≤ γ either.
         spent = nats.cumsum(1) - nats.cummax(1).values
-        return view.lowest(
-            rank, (spent <= self.gamma + view.score_grid / 2).sum(1).clamp(min=1)
-        ), state
+        return view.lowest(rank, (spent <= self.gamma + SLACK).sum(1).clamp(min=1)), state

@@ -1,8 +1,8 @@
 """Halton order: positions in the order of a low-discrepancy sequence, more of them each round.
 
 The van der Corput number φ(j) mirrors j's binary digits at the point: φ(1) = 1/2, 1/4, 3/4, 1/8, …
-Position ⌊L φ(j)⌋ comes j-th, repeats left out. After round t of T, ⌊N (2/π) arccos(t/T)⌋ of the N
-positions masked at first stay masked (at least one is revealed). Default T = 8.
+Position ⌊L φ(j)⌋ comes j-th, repeats left out. After round t of T, ⌊N (1 − (2/π) arccos(t/T))⌋ of
+the N positions masked at first are revealed (at least one each round). Default T = 8.
 
 Source: Halton-MaskGIT [arXiv 2503.17076], which takes bases 2 and 3 over the rows and columns of an
 image; on a line base 2 is enough. The order looks at no score, so the denoiser is asked only at the
@@ -44,11 +44,11 @@ class Halton(UnmaskingPolicy):
     ) -> tuple[Bool[Tensor, "batch length"], State]:
         """As many as the schedule says, in the fixed order."""
         done = state["done"] + 1
-        left = torch.acos((done.to(torch.float64) / self.steps).clamp(max=1.0)) * (2 / pi)
-        keep = (state["total"] * left).floor().to(torch.int64)
-        count = (view.masked.sum(1) - keep).clamp(min=1)
+        share = 1 - torch.acos((done.to(torch.float64) / self.steps).clamp(max=1.0)) * (2 / pi)
+        revealed = (state["total"] * share).floor().to(torch.int64)
+        count = (view.masked.sum(1) - state["total"] + revealed).clamp(min=1)
         rank = self.ranks(view.span).to(view.place.device)[view.place].to(torch.float64)
-        return view.lowest(rank.expand_as(view.masked), count), state | {"done": done}
+        return view.lowest(rank, count), state | {"done": done}
 
     @staticmethod
     def ranks(span: int) -> Int[Tensor, " span"]:

@@ -7,7 +7,8 @@ steps than positions is one a round. Default 8 steps.
 Source: LLaDA [arXiv 2502.09992], remasking="low_confidence". The rest is called remasked there; it
 was never shown to the model, so nothing is taken back. Its temperature is 0 (argmax) by default,
 where drawing first does no harm; the probability it ranks by is the one at temperature 1 (as here).
-Its blocks are blocks(…) for policies. Counts are per sequence here as there.
+Inside its blocks: blocks(size=32, inner=low_confidence(steps=32)), with the steps of a
+block. Counts are per sequence here as there.
 """
 
 from dataclasses import dataclass
@@ -21,8 +22,8 @@ from maskwalk.decoding.canvas import Canvas, State
 from maskwalk.decoding.policy import SAMPLERS
 from maskwalk.decoding.view import View
 from maskwalk.errors import ROUNDS, whole
+from maskwalk.samplers.parts.counts import spread_evenly
 from maskwalk.samplers.parts.draw_first import DrawFirst
-from maskwalk.samplers.parts.picks import spread_evenly
 
 
 @SAMPLERS.register("low_confidence")

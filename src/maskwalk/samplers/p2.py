@@ -50,8 +50,9 @@ class P2(Sampler):
         whole("steps", self.steps, 1, ROUNDS)
 
     def init(self, canvas: Canvas) -> State:
-        """log p of every token when it was drawn."""
-        return {"log_p": torch.zeros_like(canvas.tokens, dtype=torch.float64)}
+        """log p of every token when it was drawn, and the rounds since."""
+        done = torch.zeros_like(canvas.tokens[:, 0])
+        return {"log_p": torch.zeros_like(canvas.tokens, dtype=torch.float64), "done": done}
 
     def max_rounds(self, length: int) -> int:
         """The steps."""
@@ -67,11 +68,12 @@ class P2(Sampler):
         scores = torch.where(masked, log_p, self.eta * log_p.clamp(min=-1e12))
         scores = torch.round(scores / view.score_grid) * view.score_grid
         free = ~canvas.given
-        # κ = (round + 1) / steps, in whole numbers: no share of a position is lost to rounding.
-        count = free.sum(1) * (self.steps - 1 - canvas.round) // self.steps
+        # κ = (done + 1) / steps, in whole numbers: no share of a position is lost to rounding.
+        done = canvas.state["done"] + 1
+        count = free.sum(1) * (self.steps - done) // self.steps
         hidden = view.lowest_of_all(scores.masked_fill(~free, INF), count)
         new = canvas.tokens.masked_scatter(masked, tokens).masked_fill(hidden, canvas.mask_id)
-        return replace(canvas, tokens=new, state={"log_p": log_p})
+        return replace(canvas, tokens=new, state={"log_p": log_p, "done": done})
 
     def _revealed(self, canvas: Canvas, denoise: Denoiser) -> Float64[Tensor, "batch length"]:
         """log p of the revealed tokens: remembered, or asked for again."""

@@ -8,14 +8,15 @@ Source: PC-Sampler [arXiv 2508.13021], which counts f in a corpus and positions 
 prompt. For a walk f should be how often a walk is at x. The denoiser itself says: f is its mean
 marginal over the masked positions in the first round of the sequence, which on an empty canvas is
 the expected frequency exactly (the stationary law, if walks start in it); after a prompt it is the
-frequency given the prompt. Compared as logarithms, lest e^{−λ i} vanish on long sequences.
+frequency given the prompt. It is one table for the sequence, also inside blocks. Compared as
+logarithms, lest e^{−λ i} vanish on long sequences.
 """
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
-from jaxtyping import Bool
+from jaxtyping import Bool, Float64
 from torch import Tensor
 
 from maskwalk.decoding.canvas import Canvas, RoundStreams, State
@@ -32,6 +33,7 @@ class Pc(UnmaskingPolicy):
     decay: float = 0.25
     alpha: float = 10.0
     block: int = 1
+    lasting: ClassVar[tuple[str, ...]] = ("frequency",)
     sweep: ClassVar[tuple[dict[str, Any], ...]] = (
         *({"block": block} for block in (1, 2, 4, 8)),
         {"decay": 0.0},
@@ -52,14 +54,22 @@ class Pc(UnmaskingPolicy):
     ) -> tuple[Bool[Tensor, "batch length"], State]:
         """The `block` highest calibrated confidences."""
         probs, row = view.log_marginals.to(torch.float64).exp(), view.masked.nonzero()[:, 0]
-        seen = state["frequency"].expand(-1, probs.shape[1])
-        mean = torch.zeros_like(seen, memory_format=torch.contiguous_format)
-        mean.index_add_(0, row, probs / view.masked.sum(1)[row][:, None])
-        frequency = torch.where(seen < 0, mean, seen)
+        frequency = self._frequency(view.whole, state["frequency"])
         sure, token = probs.max(-1)
         calibrated = -sure * frequency[row, token].clamp(min=1e-300).log()
-        value = calibrated.clamp(1e-30, self.alpha).log() - self.decay * view.place[
-            view.masked.nonzero()[:, 1]
-        ].to(torch.float64)
+        decay = self.decay * view.place[view.masked].to(torch.float64)
+        value = calibrated.clamp(1e-30, self.alpha).log() - decay
         scores = view.unpack_score(torch.round(-value / view.score_grid) * view.score_grid)
         return view.lowest(scores, self.block), {"frequency": frequency}
+
+    @staticmethod
+    def _frequency(
+        whole: View, known: Float64[Tensor, "batch _"]
+    ) -> Float64[Tensor, "batch vocab"]:
+        """The table of each sequence: as it was estimated in its first round."""
+        if bool((known >= 0).all()):
+            return known
+        probs, row = whole.log_marginals.to(torch.float64).exp(), whole.masked.nonzero()[:, 0]
+        mean = probs.new_zeros((len(known), probs.shape[1]))
+        mean.index_add_(0, row, probs / whole.masked.sum(1)[row][:, None])
+        return torch.where(known < 0, mean, known)

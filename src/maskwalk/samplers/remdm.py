@@ -53,49 +53,55 @@ class Remdm(Sampler):
             real("eta", self.eta, 0.0, 1.0)
 
     def init(self, canvas: Canvas) -> State:
-        """The probability each token had when it was revealed."""
-        return {"p": torch.zeros_like(canvas.tokens, dtype=torch.float64)}
+        """The probability each token had when it was revealed, and the steps since."""
+        done = torch.zeros_like(canvas.tokens[:, 0])
+        return {"p": torch.zeros_like(canvas.tokens, dtype=torch.float64), "done": done}
 
     def finished(self, canvas: Canvas) -> Bool[Tensor, " batch"]:
         """At the end of time: a complete sequence may lose tokens again before."""
-        return canvas.given.all(1) | (canvas.round >= self.steps)
+        return canvas.given.all(1) | (canvas.state["done"] >= self.steps)
 
     def max_rounds(self, length: int) -> int:
         """The steps."""
         return self.steps
 
-    def alpha(self, t: float) -> float:
+    def alpha(self, t: Float64[Tensor, "batch 1"]) -> Float64[Tensor, "batch 1"]:
         """The share revealed at time t."""
         if self.kind != "loop":
             return 1 - t
-        if t >= T_ON:
-            return (1 - t) * ALPHA_ON / (1 - T_ON)
-        return ALPHA_ON if t >= T_OFF else 1 - t * (1 - ALPHA_ON) / T_OFF
+        early, late = (1 - t) * ALPHA_ON / (1 - T_ON), 1 - t * (1 - ALPHA_ON) / T_OFF
+        return torch.where(t >= T_ON, early, torch.where(t >= T_OFF, ALPHA_ON, late))
 
-    def sigma(self, canvas: Canvas, t: float, s: float) -> Float64[Tensor, "batch length"]:
+    def sigma(
+        self, canvas: Canvas, t: Float64[Tensor, "batch 1"], s: Float64[Tensor, "batch 1"]
+    ) -> Float64[Tensor, "batch length"]:
         """The probability to remask, at every position."""
-        most = min(1.0, (1 - self.alpha(s)) / max(self.alpha(t), 1e-300))
+        most = ((1 - self.alpha(s)) / self.alpha(t).clamp(min=1e-300)).clamp(max=1.0)
         eta = ETA[self.kind] if self.eta is None else self.eta
         p = canvas.state["p"]
         if self.kind == "conf":
             weight = torch.where(canvas.masked | canvas.given, 0.0, (-p).exp())
             return most * weight / weight.sum(1, keepdim=True).clamp(min=1e-300)
-        if self.kind == "loop" and not T_OFF < t <= T_ON:
-            return torch.zeros_like(p)
-        return torch.full_like(p, eta * most if self.kind == "rescale" else min(eta, most))
+        if self.kind == "rescale":
+            return (eta * most).expand_as(p)
+        coin = most.clamp(max=eta)
+        if self.kind == "loop":
+            coin = torch.where((t > T_OFF) & (t <= T_ON), coin, 0.0)
+        return coin.expand_as(p)
 
     def step(self, canvas: Canvas, denoise: Denoiser, rng: RoundStreams) -> Canvas:
         """One coin a position, then tokens where it unmasks."""
-        t, s = 1 - canvas.round / self.steps, (self.steps - canvas.round - 1) / self.steps
+        done = canvas.state["done"][:, None].to(torch.float64)
+        t, s = 1 - done / self.steps, (self.steps - done - 1) / self.steps
         now, then, sigma = self.alpha(t), self.alpha(s), self.sigma(canvas, t, s)
         u = rng.uniform()
-        reveal_mask = canvas.masked & (
-            u < (then - (1 - sigma) * now) / (1 - now) if now < 1 else True
-        )
+        unmask = torch.where(now < 1, (then - (1 - sigma) * now) / (1 - now), 1.0)
+        reveal_mask = canvas.masked & (u < unmask)
         hidden = ~canvas.masked & ~canvas.given & (u < sigma)
         log_probs = keep_rows(denoise(canvas.tokens, canvas.masked), reveal_mask[canvas.masked])
         tokens = rng.draw(log_probs, reveal_mask)
         drawn = log_probs.gather(1, tokens[:, None])[:, 0].exp().to(torch.float64)
         p = canvas.state["p"].masked_scatter(reveal_mask, drawn)
-        after = canvas.reveal(reveal_mask, tokens, {"p": p})
+        state = {"p": p, "done": canvas.state["done"] + 1}
+        after = canvas.reveal(reveal_mask, tokens, state)
         return replace(after, tokens=after.tokens.masked_fill(hidden, canvas.mask_id))

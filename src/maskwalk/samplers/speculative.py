@@ -58,7 +58,7 @@ class Speculative(Sampler):
         """One block: draft, verify, keep what is accepted and the first correction."""
         view = View(canvas, denoise, rng)
         order = rng.uniform() if self.draft == "random" else view.place.to(torch.float64)
-        order = order.expand_as(view.masked).masked_fill(~view.masked, 2.0 * view.span)
+        order = order.masked_fill(~view.masked, 2.0 * view.span)
         turn = order.argsort(1).argsort(1)
         block = view.masked & (turn < self.k)
         raw = denoise(canvas.tokens, block)

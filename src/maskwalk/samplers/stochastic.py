@@ -1,7 +1,8 @@
 """Stochastic: Gumbel noise on the scores another policy ranks by.
 
-Every score s_i (lower is sooner) becomes s_i − T m g_i, with g_i standard Gumbel and m the fraction
-of positions still masked (`anneal`; m = 1 without). With one pick a round position i is then drawn
+Every score s_i (lower is sooner) becomes s_i − T m g_i, with g_i standard Gumbel and m the share of
+the positions masked at first that are masked still (`anneal`; m = 1 without): inside a block, of
+the block's; what was given does not count. With one pick a round position i is then drawn
 with probability ∝ exp(−s_i/(T m)). Default T = 0.5 on the most confident position.
 
 Source: MaskGIT [arXiv 2202.04200] (choice temperature 4.5 on log p of the *drawn* token, annealed
@@ -51,13 +52,17 @@ class Stochastic(UnmaskingPolicy):
         return policy("inner", self.inner).first_picks(length)
 
     def init(self, canvas: Canvas) -> State:
-        """What the inner policy remembers."""
-        return policy("inner", self.inner).init(canvas)
+        """What the inner policy remembers, and how many were masked at first."""
+        inner = policy("inner", self.inner).init(canvas)
+        return {"total": canvas.masked.sum(1)} | {f"inner {name}": x for name, x in inner.items()}
 
     def choose(
         self, view: View, state: State, rng: RoundStreams
     ) -> tuple[Bool[Tensor, "batch length"], State]:
         """The inner policy's choice by noisy scores."""
-        share = view.masked.to(torch.float64).mean(1, keepdim=True) if self.anneal else 1.0
-        noise = self.temperature * share * gumbel(rng.uniform(Purpose.NOISE))
-        return policy("inner", self.inner).choose(Noisy(view, noise), state, rng)
+        inner = {name[6:]: x for name, x in state.items() if name.startswith("inner ")}
+        share = (view.masked.sum(1) / state["total"].to(torch.float64))[:, None]
+        noise = self.temperature * (share if self.anneal else 1.0)
+        noisy = Noisy(view, noise * gumbel(rng.uniform(Purpose.NOISE)))
+        chosen, inner = policy("inner", self.inner).choose(noisy, inner, rng)
+        return chosen, {"total": state["total"]} | {f"inner {n}": x for n, x in inner.items()}

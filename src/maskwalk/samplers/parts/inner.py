@@ -17,6 +17,15 @@ class Default(Spec):
         return str(self)
 
 
+def sampler(name: str, value: object) -> Sampler:
+    """The sampler a parameter names, or an error that says what is allowed."""
+    if isinstance(value, str | Spec):
+        value = SAMPLERS.build(value)
+    if isinstance(value, Sampler):
+        return value
+    raise MaskwalkError(f"{name} must be a sampler, such as confidence(block=2), not {value!r}.")
+
+
 def policy(name: str, value: object) -> UnmaskingPolicy:
     """The unmasking policy a parameter names, or an error that says what is allowed."""
     if isinstance(value, str | Spec):

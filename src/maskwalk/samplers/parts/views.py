@@ -1,7 +1,7 @@
 """What the wrappers show their inner policy: a part of the canvas, or scores with noise on them."""
 
 import torch
-from jaxtyping import Bool, Float, Float64
+from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor
 
 from maskwalk.decoding.view import View
@@ -16,6 +16,16 @@ class Behind(View):
         self.span, self.place = whole.span, whole.place
         self._denoise, self._rng, self._whole = whole._denoise, whole._rng, whole
         self._noise: Tensor | float = whole._noise if isinstance(whole, Behind) else 0.0
+
+    @property
+    def whole(self) -> View:
+        """The view of the whole canvas."""
+        return self._whole.whole
+
+    @property
+    def scored(self) -> Float[Tensor, "rows vocab"]:
+        """The whole's, at what is masked here."""
+        return self._whole.scored[self.masked[self._whole.masked]]
 
     @property
     def log_marginals(self) -> Float[Tensor, "rows vocab"]:
@@ -38,15 +48,19 @@ class Behind(View):
 
 
 class Part(Behind):
-    """A view in which only the positions in `where` look masked; `size` counts places anew."""
+    """A view in which only the positions in `where` look masked; `place` and `span` of its own."""
 
     def __init__(
-        self, whole: View, where: Bool[Tensor, "batch length"], size: int | None = None
+        self,
+        whole: View,
+        where: Bool[Tensor, "batch length"],
+        place: Int[Tensor, "batch length"] | None = None,
+        span: int = 0,
     ) -> None:
         super().__init__(whole)
         self.masked = whole.masked & where
-        if size is not None:
-            self.place, self.span = whole.place % size, min(size, whole.span)
+        if place is not None:
+            self.place, self.span = place, span
 
 
 class Noisy(Behind):

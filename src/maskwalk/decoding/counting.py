@@ -1,0 +1,56 @@
+"""Calls are counted where the denoiser is asked, so no sampler can miscount.
+
+A sampler asks about its rows; about some of them (`asking_for`); or about several candidates of
+each, which lie next to each other in a batch k times as large (`tokens.repeat_interleave(k, 0)`).
+Every sequence read is one call of the row it belongs to.
+"""
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from maskwalk.decoding.checks import check_answer
+from maskwalk.denoiser import Denoiser
+from maskwalk.errors import MaskwalkError
+
+
+class Counted:
+    """A denoiser that counts, for each row of the current batch, how often it was asked."""
+
+    def __init__(self, denoiser: Denoiser, batch: int, device: torch.device) -> None:
+        self.inner = denoiser
+        self.vocab_size, self.mask_id, self.score_grid = (
+            denoiser.vocab_size,
+            denoiser.mask_id,
+            denoiser.score_grid,
+        )
+        self.calls = torch.zeros(batch, dtype=torch.int64, device=device)
+        self.rows = torch.arange(batch, device=device)
+
+    def on(self, rows: Bool[Tensor, " batch"]) -> "Counted":
+        """The same count, for a batch of some of the rows."""
+        part = Counted(self.inner, 0, self.calls.device)
+        part.calls, part.rows = self.calls, self.rows[rows]
+        return part
+
+    def __call__(
+        self, tokens: Int[Tensor, "batch length"], at: Bool[Tensor, "batch length"] | None = None
+    ) -> Float[Tensor, "rows vocab"]:
+        """The denoiser's answer; every row that asked for something is charged one call."""
+        asked = tokens == self.mask_id if at is None else at
+        branches, more = divmod(len(tokens), len(self.rows))
+        if more:
+            raise MaskwalkError(
+                f"A sampler asks about its {len(self.rows)} rows, or about as many candidates of "
+                f"each: not about {len(tokens)} sequences."
+            )
+        rows = self.rows if branches == 1 else self.rows.repeat_interleave(branches)
+        self.calls.index_add_(0, rows, asked.any(1).to(torch.int64))
+        answer = self.inner(tokens, at)
+        check_answer(self.inner, answer, asked)
+        return answer
+
+
+def asking_for(denoise: Denoiser, rows: Bool[Tensor, " batch"]) -> Denoiser:
+    """A denoiser for a batch of some of the rows, counted where the whole is."""
+    return denoise.on(rows) if isinstance(denoise, Counted) else denoise
