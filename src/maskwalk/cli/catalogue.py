@@ -26,13 +26,15 @@ def list_(
     """Everything a spec can name: worlds, tasks, samplers, scores, draws, denoisers, metrics, …
 
     Example: maskwalk list samplers
+
+    Example: maskwalk list presets
     """
     from maskwalk.samplers.table import source
 
     bring_in(include)
     tables = all_tables()
-    if kind and kind not in tables:
-        raise unknown("kind", kind, tables)
+    if kind and kind not in (*tables, "presets"):
+        raise unknown("kind", kind, (*tables, "presets"))
     for title, table in tables.items():
         if kind not in ("", title):
             continue
@@ -52,9 +54,9 @@ def list_(
                 )
         if title == "samplers":
             out.print(Padding(Text(PAPER, style="dim"), (1, 0, 0, 2), expand=False))
-        if title == "draws":
-            out.print(Padding(Text(presets(), style="dim"), (0, 0, 0, 2), expand=False))
         out.print()
+    if kind in ("", "presets"):
+        _presets()
 
 
 def all_tables() -> "dict[str, Registry[Any]]":
@@ -82,12 +84,18 @@ def all_tables() -> "dict[str, Registry[Any]]":
     }
 
 
-def presets() -> str:
-    """The named draws in a sentence."""
-    from maskwalk.decoding.draw import PRESETS
+def _presets() -> None:
+    """The decodings by name: what they stand for, whose they are, what is not as there."""
+    from maskwalk.decoding.presets import PRESETS
 
-    parts = [f"{name} is {draw} with ties {ties}" for name, (draw, ties) in PRESETS.items()]
-    return f"Presets: {'; '.join(parts)}."
+    out.print("presets", style="bold underline")
+    for name, preset in PRESETS.items():
+        out.print(Padding(Text(name, style="bold"), (0, 0, 0, 2), expand=False))
+        lines = [(preset.line, ""), (f"Source: {preset.source}", "dim")]
+        lines += [(f"Differs: {preset.differs}", "dim")] if preset.differs else []
+        for text, style in lines:
+            out.print(Padding(Text(text, style=style), (0, 0, 0, 6), expand=False))
+    out.print()
 
 
 def _shown(parameter: inspect.Parameter) -> str:

@@ -48,7 +48,11 @@ Denoiser = Annotated[
 ]
 Task = Annotated[str, typer.Option(help="unconditional, endpoints or bottleneck.")]
 Preset = Annotated[
-    str, typer.Option(help="A named draw with its ties: exact, or as_published (bfloat16, index).")
+    str,
+    typer.Option(
+        help="A decoding by name: exact, as_published; with a sampler of its own llada, dream, "
+        "fast_dllm, dinfer, mdlm, remdm. See maskwalk list presets."
+    ),
 ]
 DrawSpec = Annotated[
     str | None,

@@ -29,7 +29,10 @@ Template = Annotated[
 def generate(
     denoiser: Model,
     sampler: Annotated[
-        str | None, typer.Option(help="Default: confidence(block=1); if causal, left_to_right.")
+        str | None,
+        typer.Option(
+            help="Default: the preset's, or confidence(block=1); if causal left_to_right."
+        ),
     ] = None,
     prompt: Annotated[str, typer.Option(help="Text in front.")] = "",
     template: Template = None,
@@ -80,12 +83,15 @@ def generate(
     Example: maskwalk generate --denoiser hf:bert-base-uncased --prompt 'the cat' --trace
 
     Example: maskwalk generate --denoiser hf:mdlm-owt --tokenizer gpt2 --sampler bisection
+
+    Example: maskwalk generate --denoiser zoo:books_mdm --preset llada --length 64
     """
     from maskwalk.cli.unmasking import unmasking
-    from maskwalk.decoding.draw import DRAWS, read_draw
+    from maskwalk.decoding.draw import DRAWS, decoding_of, preset_sampler, read_draw
     from maskwalk.decoding.generation import generate as make
     from maskwalk.denoisers.language import load
     from maskwalk.denoisers.language.books import is_books, load_books
+    from maskwalk.samplers import SAMPLERS
 
     bring_in(include)
     seed_number("seed", seed), whole("count", count, 1, 10**9)
@@ -118,7 +124,9 @@ def generate(
             f"generate needs a model of text: zoo:books_mdm, a directory of `maskwalk text train`, "
             f"hf:PATH or hf:NAME, not {denoiser!r}; walks on graphs are `maskwalk sample`."
         )
-    rule = sampler or ("left_to_right" if model.causal else "confidence(block=1)")
+    plain = "left_to_right" if model.causal else "confidence(block=1)"
+    rule = sampler or preset_sampler(preset, plain)
+    decoding = decoding_of(SAMPLERS.canonical(rule), drawn, broken)
     text: dict[str, Any] = {
         "prompt": prompt,
         "template": template,
@@ -128,7 +136,11 @@ def generate(
     text |= {"seed": seed, "ties": broken}
     made = make(model, rule, **text, draw=DRAWS.build(drawn), stop=stop, chat=chat, trace=trace)
     if as_json:
-        print(json.dumps(_summary(denoiser, rule, text | {"draw": drawn}, model, made)))
+        print(
+            json.dumps(
+                _summary(denoiser, rule, text | {"draw": drawn, "decoding": decoding}, model, made)
+            )
+        )
         return
     if trace:
         out.print(unmasking(model, made, colour=out.color_system is not None))
@@ -138,6 +150,7 @@ def generate(
     calls = made.calls.double().mean()
     cost = f"{calls:.4g} calls a text · {made.tokens_per_call:.2f} tokens a call"
     out.print(Text(f"\n{cost} · {made.seconds:.2f} s", style="dim"))
+    out.print(Text(decoding, style="dim"), soft_wrap=True)
     for note in model.notes:
         err.print(Text(f"Note: {note}.", style="dim"))
 

@@ -22,7 +22,10 @@ def sample(
     length: common.Length = None,
     graph_seed: common.GraphSeed = None,
     denoiser: common.Denoiser = "oracle",
-    sampler: Annotated[str, typer.Option(help="The sampler, as a spec.")] = "bisection(order=1)",
+    sampler: Annotated[
+        str | None,
+        typer.Option(help="The sampler, as a spec [the preset's, or bisection(order=1)]."),
+    ] = None,
     task: common.Task = "unconditional",
     preset: common.Preset = "exact",
     draw: common.DrawSpec = None,
@@ -42,8 +45,11 @@ def sample(
     Example: maskwalk sample --denoiser zoo:st_er_deg7 --sampler 'entropy(block=1)' --count 64
 
     Example: maskwalk sample --denoiser zoo:st_er_deg7 --draw 'draw(floor=0.2)' --count 64
+
+    Example: maskwalk sample --denoiser zoo:st_er_deg7 --preset fast_dllm --count 64
     """
     from maskwalk.bench.cell import Cell, run_cell
+    from maskwalk.decoding.draw import preset_sampler
     from maskwalk.worlds.world import build_world
 
     bring_in(include)
@@ -54,7 +60,7 @@ def sample(
         walk=walk,
         length=length,
         task=task,
-        sampler=sampler,
+        sampler=preset_sampler(preset, "bisection(order=1)") if sampler is None else sampler,
         denoiser=denoiser,
         preset=preset,
         draw=draw,
@@ -80,8 +86,10 @@ def sample(
 def summary(record: "Record") -> dict[str, Any]:
     """What --json prints: the settings and every number, flat."""
     from maskwalk.bench.records import numbers
+    from maskwalk.decoding.draw import decoding_of
     from maskwalk.worlds.walks.world import walk_parts
 
     left_out = ("schema", "key", "metrics", "trace", "described")
     settings = {key: value for key, value in record.items() if key not in left_out}
+    settings["decoding"] = decoding_of(record["sampler"], record["draw"], record["ties"])
     return {**settings, **(walk_parts(record["world"]) or {}), **numbers(record)}

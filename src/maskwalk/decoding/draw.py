@@ -1,11 +1,8 @@
 """How a token is drawn from a marginal: the only place where that happens.
 
 A token is drawn by inverse CDF from one uniform (`streams.inverse_cdf`), after temperature and
-truncation, or by the bfloat16 race of published code. Commands and files name a draw by a spec,
-`draw(top_p=0.9)`, or by a preset, a named whole that also says how ties are broken:
-
-    exact          draw(), ties broken uniformly
-    as_published   draw(precision='bfloat16'), ties to the lowest position: as public code does
+truncation, or by the race of published code in bfloat16 or float32. Commands and files name a draw
+by a spec, `draw(top_p=0.9)`, or by a preset (presets.py), which also says how ties are broken.
 """
 
 from dataclasses import dataclass, replace
@@ -16,12 +13,14 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from maskwalk.decoding.presets import PRESETS, decoding_line
 from maskwalk.decoding.scores import entropy
 from maskwalk.errors import MaskwalkError, one_of, real, whole
 from maskwalk.kernels.rows import by_rows
 from maskwalk.specs import Registry, Spec, parse
 from maskwalk.streams import Purpose, Streams, inverse_cdf
 
+PRECISIONS = ("float64", "float32", "bfloat16")
 CLOSE = 1e-9  # probabilities this near to a bound of a truncation count as on it
 
 
@@ -31,7 +30,8 @@ class Draw:
 
     precision: "float64" is exact inverse CDF; "bfloat16" is the race of the public MDLM code,
     argmax p / (1e-10 - log(u + 1e-10)) with p and u in bfloat16, a hidden truncation: u is never
-    nearer to 1 than 2^-8, so a token far less likely than the first can never win.
+    nearer to 1 than 2^-8, so a token far less likely than the first can never win. "float32" is
+    the same race in float32, where u comes as near to 1 as 2^-24.
 
     temperature: 0 is the argmax (the first of equals), as fast as a plain one.
 
@@ -64,7 +64,7 @@ class Draw:
     added_later: ClassVar[tuple[str, ...]] = ("top_k", "scores")
 
     def __post_init__(self) -> None:
-        one_of("precision", self.precision, ("float64", "bfloat16"))
+        one_of("precision", self.precision, PRECISIONS)
         if self.temperature != 0 or isinstance(self.temperature, bool):
             real("temperature, if not 0,", self.temperature, 1e-6)
         real("top_p", self.top_p, 1e-6, 1.0)
@@ -120,9 +120,10 @@ class Draw:
 
         def drawn(some: Tensor, rows: Tensor, positions: Tensor) -> Tensor:
             shaped = self.shape(some)
-            if self.precision == "bfloat16":
+            if self.precision != "float64":
                 width = shaped.shape[1]
-                return race(shaped, streams.single_at(Purpose.TOKEN, round, rows, positions, width))
+                noise = streams.single_at(Purpose.TOKEN, round, rows, positions, width)
+                return race(shaped, noise, getattr(torch, self.precision))
             return inverse_cdf(shaped, streams.uniform_at(Purpose.TOKEN, round, rows, positions))
 
         return by_rows(drawn, log_probs, rows, positions)
@@ -147,10 +148,14 @@ def _nucleus(
     return _keep(log_probs, torch.zeros_like(keep_mask).scatter(-1, order, keep_mask))
 
 
-def race(log_probs: Float[Tensor, "n vocab"], u: Float[Tensor, "n vocab"]) -> Int[Tensor, " n"]:
-    """The bfloat16 race of published code; argmax ties go to the lowest token."""
-    probs = log_probs.to(torch.float32).exp().to(torch.bfloat16)
-    noise = u.to(torch.bfloat16)
+def race(
+    log_probs: Float[Tensor, "n vocab"],
+    u: Float[Tensor, "n vocab"],
+    dtype: torch.dtype = torch.bfloat16,
+) -> Int[Tensor, " n"]:
+    """The race of published code in its precision; argmax ties go to the lowest token."""
+    probs = log_probs.to(torch.float32).exp().to(dtype)
+    noise = u.to(dtype)
     noise = torch.where(noise == 1, torch.zeros_like(noise), noise)
     return (probs / (1e-10 - (noise + 1e-10).log())).argmax(-1)
 
@@ -158,14 +163,10 @@ def race(log_probs: Float[Tensor, "n vocab"], u: Float[Tensor, "n vocab"]) -> In
 DRAWS: Registry[Draw] = Registry("draw")
 DRAWS.register("draw")(Draw)
 TIES = ("uniform", "index")
-PRESETS = {
-    "exact": ("draw()", "uniform"),
-    "as_published": ("draw(precision='bfloat16')", "index"),
-}
 
 
 def preset(name: str) -> tuple[Draw, str]:
-    """(draw, ties) of a named preset: `exact`, or `as_published` (bfloat16 race, lowest index)."""
+    """(draw, ties) of a named preset (presets.py)."""
     draw, ties = read_draw(name)
     return DRAWS.build(draw), ties
 
@@ -175,7 +176,7 @@ def read_draw(
 ) -> tuple[str, str]:
     """(canonical draw, ties) of a preset or a draw's spec; `draw` and `ties` change parts of it."""
     if text in PRESETS:
-        spec, broken = PRESETS[text]
+        spec, broken = PRESETS[text].draw, PRESETS[text].ties
     elif "(" in text:
         spec, broken = text, "uniform"
     else:
@@ -189,10 +190,25 @@ def read_draw(
 
 
 def mode_name(draw: str, ties: str) -> str:
-    """What to call a draw: its preset, or its spec with the defaults left out."""
-    for name in PRESETS:
-        if read_draw(name) == (draw, ties):
+    """What to call a draw: its preset, if that is for any sampler, or its spec in short."""
+    for name, one in PRESETS.items():
+        if one.sampler is None and read_draw(name) == (draw, ties):
             return name
+    short = short_draw(draw)
+    return short if ties == "uniform" else f"{short}, ties {ties}"
+
+
+def short_draw(draw: str) -> str:
+    """A draw's spec with the defaults left out."""
     plain, given = parse(DRAWS.canonical("draw()")).kwargs, parse(draw)
-    short = Spec(given.name, (), {k: v for k, v in given.kwargs.items() if v != plain.get(k)})
-    return str(short) if ties == "uniform" else f"{short}, ties {ties}"
+    return str(Spec(given.name, (), {k: v for k, v in given.kwargs.items() if v != plain.get(k)}))
+
+
+def decoding_of(sampler: str, draw: str, ties: str) -> str:
+    """A whole decoding in one line of options, to be pasted behind a command."""
+    return decoding_line(sampler, short_draw(draw), ties)
+
+
+def preset_sampler(preset: str, default: str) -> str:
+    """The sampler a preset brings, or the default where it is a draw for any."""
+    return (PRESETS[preset].sampler or default) if preset in PRESETS else default
