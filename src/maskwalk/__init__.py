@@ -32,6 +32,7 @@ PUBLIC = {
     "decoding.view": ("View",),
     "decoding.policy": ("SAMPLERS", "Sampler", "UnmaskingPolicy"),
     "decoding.draw": ("DRAWS", "Draw"),
+    "decoding.presets": ("PRESETS",),
     "decoding.decode": ("Decoded", "decode"),
     "decoding.trace": ("Trace",),
     "decoding.generation": ("Generated", "generate"),
@@ -74,6 +75,7 @@ if TYPE_CHECKING:  # the same for type checkers, which do not run __getattr__ (t
     from maskwalk.decoding.policy import SAMPLERS as SAMPLERS
     from maskwalk.decoding.policy import Sampler as Sampler
     from maskwalk.decoding.policy import UnmaskingPolicy as UnmaskingPolicy
+    from maskwalk.decoding.presets import PRESETS as PRESETS
     from maskwalk.decoding.stopping import StopAt as StopAt
     from maskwalk.decoding.trace import Trace as Trace
     from maskwalk.decoding.view import View as View

@@ -51,13 +51,15 @@ def generate(
     length: int | None = None,
     count: int = 1,
     seed: int = 0,
-    draw: Draw | None = None,
-    ties: str = "uniform",
+    draw: Draw | str | None = None,
+    ties: str | None = None,
     stop: bool | None = None,
     chat: bool = False,
     trace: bool = False,
 ) -> Generated:
     """`count` texts. The default sampler is confidence(), or left_to_right for a causal model.
+
+    `draw` may be a spec, or a preset such as "llada", whose sampler is `PRESETS["llada"].sampler`.
 
     `stop`: nothing is asked for behind a drawn end-of-text, where the model has one; by default so
     unless the sampler takes tokens back. The text ends there in any case.
