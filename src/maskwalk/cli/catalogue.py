@@ -23,7 +23,7 @@ def list_(
     kind: Annotated[str, typer.Argument(help="Only this kind, for example samplers.")] = "",
     include: Include = None,
 ) -> None:
-    """Everything a spec can name: worlds, tasks, samplers, scores, draws, denoisers, metrics, …
+    """Everything a spec can name: worlds, tasks, samplers, scores, draws, denoisers, maskings, …
 
     Example: maskwalk list samplers
 
@@ -65,6 +65,7 @@ def all_tables() -> "dict[str, Registry[Any]]":
     from maskwalk.decoding.policy import SAMPLERS
     from maskwalk.decoding.scores import SCORES
     from maskwalk.denoisers.resolve import DENOISERS
+    from maskwalk.training.maskings import MASKINGS
     from maskwalk.worlds.metrics import METRICS
     from maskwalk.worlds.tasks import TASKS
     from maskwalk.worlds.walks.graphs import GRAPHS
@@ -80,6 +81,7 @@ def all_tables() -> "dict[str, Registry[Any]]":
         "scores": SCORES,
         "draws": DRAWS,
         "denoisers": DENOISERS,
+        "maskings": MASKINGS,
         "metrics": METRICS,
     }
 

@@ -22,6 +22,9 @@ def train(
     batch: Annotated[int, typer.Option(help="Sequences a step.")] = 256,
     lr: Annotated[float, typer.Option(help="Peak learning rate.")] = 3e-4,
     dropout: Annotated[float, typer.Option(help="Dropout rate.")] = 0.1,
+    masking: Annotated[
+        str, typer.Option(help="uniform (the paper's), coarse(share=0.5) or along(sampler=…).")
+    ] = "uniform",
     hidden: Annotated[int, typer.Option(help="Width of the network.")] = 256,
     blocks: Annotated[int, typer.Option(help="Transformer blocks.")] = 4,
     heads: Annotated[int, typer.Option(help="Attention heads.")] = 4,
@@ -43,6 +46,9 @@ def train(
       --heads 2 --batch 64 --steps 4800 --lr 0.006 --dropout 0 --out runs/small
 
     Then: maskwalk sample --denoiser runs/small --sampler 'entropy(block=1)'
+
+    For a model that is to decode in few calls, --masking 'coarse(share=0.5)' shows it half of its
+    training sequences as a coarse-to-fine sampler leaves them; maskwalk list maskings.
     """
     from maskwalk.training.checkpoints import checkpoints
     from maskwalk.training.distributed import launch
@@ -51,7 +57,18 @@ def train(
 
     bring_in(include)
     plan = Plan.checked(
-        graph, walk, length, graph_seed, walks, dropout, hidden, blocks, heads, seed, world
+        graph,
+        walk,
+        length,
+        graph_seed,
+        walks,
+        dropout,
+        hidden,
+        blocks,
+        heads,
+        seed,
+        world,
+        masking,
     )
     settings = Settings(
         steps=steps, batch=batch, lr=lr, lr_min=min(lr, Settings.lr_min), every=min(every, steps)

@@ -22,6 +22,7 @@ from maskwalk.resources import read_json, write_file
 from maskwalk.training.settings import Job, Settings
 
 FORMAT = "maskwalk-training/1"
+PLAIN = Job.masking  # runs from before there were others do not name it
 STATE = table(
     {"run": table({}), "step": whole(0), "sha256": text(64, 64), "progress": table({})},
     needs=("run", "step", "sha256", "progress"),
@@ -36,6 +37,7 @@ def identity(config: DDiTConfig, jobs: list[Job], settings: Settings, world: int
         "processes": world,
         "jobs": [
             {"name": j.name, "seed": j.seed, "dropout": j.dropout, "walks": _digest(j.walks)}
+            | ({} if j.masking == PLAIN else {"masking": j.masking})
             for j in jobs
         ],
     }

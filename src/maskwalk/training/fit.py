@@ -21,6 +21,7 @@ from maskwalk.samplers import SAMPLERS
 from maskwalk.streams import Streams
 from maskwalk.training.checkpoints import name_in
 from maskwalk.training.loop import Validate, train
+from maskwalk.training.maskings import MASKINGS
 from maskwalk.training.settings import Job, Settings
 from maskwalk.training.zoo import HELD, WorldRecipe, chosen, floor, train_zoo
 from maskwalk.worlds.sizes import check_sequences, fits
@@ -41,6 +42,7 @@ class Plan:
     dropout: float
     config: DDiTConfig
     seed: int
+    masking: str = Job.masking
 
     @classmethod
     def checked(
@@ -56,6 +58,7 @@ class Plan:
         heads: int,
         seed: int,
         world: str | None = None,
+        masking: str = Job.masking,
     ) -> "Plan":
         """A plan from user input; the law is built once, so its mistakes are found here."""
         place = {"graph": graph, "walk": walk, "length": length, "graph_seed": graph_seed}
@@ -64,7 +67,9 @@ class Plan:
         check_sequences(whole("walks", walks, 1, HELD_OUT), law.length)
         seed_number("seed", seed)
         config = DDiTConfig(law.vocab_size, law.length, hidden=hidden, blocks=blocks, heads=heads)
-        return cls(spec, walks, dropout, config, seed)
+        masking = MASKINGS.canonical(masking)
+        MASKINGS.build(masking)  # its numbers are checked here
+        return cls(spec, walks, dropout, config, seed, masking)
 
 
 def check_memory(config: DDiTConfig, batch: int) -> None:
@@ -86,6 +91,7 @@ def fit(plan: Plan, settings: Settings, out: Path, device: str, resume: bool) ->
         plan.dropout,
         law.sample(HELD, seed=plan.seed + 1, first=1_000_000_000),
         bottom,
+        plan.masking,
     )
     place = walk_parts(plan.world) or {}  # beside the world, as the shipped models say it
     about = [{"world": plan.world, **place, "walk_seed": plan.seed + 1, "floor_se": error}]

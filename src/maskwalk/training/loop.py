@@ -216,6 +216,7 @@ def _finish(
         known = {
             **about[index],
             "settings": {**settings.to_json(), "seed": job.seed, "dropout": job.dropout},
+            **({} if job.masking == Job.masking else {"masking": job.masking}),
             "walks": len(job.walks),
             "seconds": round(progress["seconds"], 1),
             **found[index],

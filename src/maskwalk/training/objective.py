@@ -8,6 +8,9 @@ log-linear noise the weight of the cross-entropy is exactly 1/t:
 and t is drawn once from each of n equal slices of (ε, 1] (antithetic times). The loss is divided by
 all tokens of the batch, not by the masked ones.
 
+Other maskings (maskings.py) show a share of the batch in other contexts; what they count of a walk
+is divided by a share of their own in place of t.
+
 The *bound* has no noise in t: -log p(x) ≤ Σ_k (1/k) Σ_{i ∈ S_k} -log p(x_i | the rest), with S_k a
 uniform subset of k positions. A perfect denoiser attains H(law)/L nats a token, the floor.
 
@@ -16,6 +19,8 @@ A causal network is trained on, and judged by, -log p(x)/L itself: every token g
 All random numbers are Philox words of (sample, position, step, seed): a run resumed, split over
 processes or batched with other models sees the same ones.
 """
+
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -26,10 +31,22 @@ from maskwalk.denoisers.network.dropout import Dropout
 from maskwalk.denoisers.network.noise import EPSILON, sigma
 from maskwalk.denoisers.network.weights import DDiTConfig, Weights
 from maskwalk.streams import WORD, Purpose, Streams, philox
+from maskwalk.training.maskings import EXTRA, WHICH, Along, Masking
+from maskwalk.training.visits import Visits
 
 KEY = (0x6D61736B, 0x77616C6B)  # separates these words from every other stream
-DROPOUT, ORDER = 1 << 20, 1 << 21  # "places" beyond every position of a walk
+DROPOUT, ORDER, MASKING = 1 << 20, 1 << 21, 1 << 22  # "places" beyond every position of a walk
 LOGITS, ACCELERATOR_LOGITS = 1 << 26, 1 << 30  # numbers the bound computes at a time
+
+
+class Context(NamedTuple):
+    """What a step shows the network, and how its answers count."""
+
+    walks: Int[Tensor, "models batch length"]
+    tokens: Int[Tensor, "models batch length"]  # the walks with masks
+    counted: Bool[Tensor, "models batch length"]  # masked positions whose answers count
+    times: Float[Tensor, "models batch"]  # the share of positions expected to be masked
+    share: Float[Tensor, "models batch"]  # what a walk's sum is divided by
 
 
 class Noise:
@@ -46,6 +63,7 @@ class Noise:
         first: int = 0,
         share: int | None = None,
         device: torch.device | str = "cpu",
+        maskings: list[Masking] | None = None,
     ) -> None:
         self.config, self.total, self.first = config, total, first
         words = [(seed ^ (seed >> 32)) & WORD for seed in seeds]
@@ -55,6 +73,13 @@ class Noise:
         self.branches = DROPOUT + torch.arange(2 * config.blocks, device=device)
         self.zero = torch.zeros((), dtype=torch.int64, device=device)
         self.rates = Dropout.of_rates(rates, torch.device(device)) if any(rates) else None
+        self.maskings = dict(enumerate(maskings or ()))
+        self.extra = MASKING + torch.arange(EXTRA, device=device)
+        self.visits = {
+            model: Visits(masking, length, device)
+            for model, masking in self.maskings.items()
+            if isinstance(masking, Along)
+        }
 
     def corrupt(
         self, walks: Int[Tensor, "models batch length"], step: Int[Tensor, ""]
@@ -71,6 +96,37 @@ class Noise:
         times = slices.remainder(1.0) * (1 - EPSILON) + EPSILON
         masked = uniform[..., :-1] < (1 - EPSILON) * times[..., None]
         return torch.where(masked, self.config.mask_id, walks), masked, times
+
+    def context(self, walks: Int[Tensor, "models batch length"], step: Int[Tensor, ""]) -> Context:
+        """What this process's samples look like in this step, each model's by its own masking."""
+        tokens, masked, times = self.corrupt(walks, step)
+        plain = Context(walks, tokens, masked, times, times)
+        if not any(masking.share for masking in self.maskings.values()):
+            return plain
+        counter = (self.samples[:, None], self.extra, step, self.seeds[:, None, None])
+        extra = (_word(*counter) >> 8).to(torch.float32) * 2.0**-24
+        models = [self._masked(model, plain, extra[model]) for model in range(len(walks))]
+        return Context(*(torch.stack(parts) for parts in zip(*models)))
+
+    def _masked(
+        self, model: int, plain: Context, extra: Float[Tensor, "batch extra"]
+    ) -> tuple[Tensor, ...]:
+        """One model's context: part of the batch by its own masking, the rest uniform."""
+        mine = tuple(part[model] for part in plain)
+        masking, walks, mask_id = self.maskings[model], mine[0], self.config.mask_id
+        if masking.share == 0:
+            return mine
+        if model in self.visits:
+            other = self.visits[model].gather(extra, mask_id)
+        else:
+            masked = masking.masked(extra, walks.shape[1])
+            share = masked.float().mean(1).clamp(min=1 / walks.shape[1])
+            other = (walks, walks.masked_fill(masked, mask_id), masked, share, share)
+        chosen = extra[:, WHICH] < masking.share
+        return tuple(
+            torch.where(chosen[:, None] if a.ndim == 2 else chosen, a, b)
+            for a, b in zip(other, mine)
+        )
 
     def dropout(self, step: Int[Tensor, ""]) -> Dropout | None:
         """This step's dropout, or None where no model has any."""
@@ -129,11 +185,11 @@ def loss(
         hidden = hidden_states(config, weights, walks, angles, modulation, noise.dropout(step))
         nats = cross_entropy(config, *logits(config, weights, hidden), walks.reshape(models, -1))
         return nats.sum(1) / (noise.total * length)
-    tokens, masked, times = noise.corrupt(walks, step)
+    walks, tokens, counted, times, share = noise.context(walks, step)
     modulation = modulations(config, weights, sigma(times) if config.time_conditioning else None)
     hidden = hidden_states(config, weights, tokens, angles, modulation, noise.dropout(step))
     nats = cross_entropy(config, *logits(config, weights, hidden), walks.reshape(models, -1))
-    weighted = torch.where(masked, nats.view(walks.shape) / times[..., None], 0.0)
+    weighted = torch.where(counted, nats.view(walks.shape) / share[..., None], 0.0)
     return weighted.sum((1, 2)) / (noise.total * length)
 
 

@@ -19,11 +19,14 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from maskwalk.denoisers.network.weights import DDiTConfig, layout
+from maskwalk.denoisers.trained import NetworkDenoiser
 from maskwalk.errors import MaskwalkError
 from maskwalk.training.data import Walks
+from maskwalk.training.maskings import MASKINGS
 from maskwalk.training.objective import Noise, loss
 from maskwalk.training.schedule import averaging, learning_rate
 from maskwalk.training.settings import Job, Settings
+from maskwalk.training.visits import Visits
 
 RING = 256  # losses the device keeps before the host has to read them
 
@@ -102,8 +105,9 @@ class Stepper:
             )
         share, length = settings.batch // world, jobs[0].walks.shape[1]
         seeds, rates = [job.seed for job in jobs], [job.dropout for job in jobs]
+        maskings = [MASKINGS.build(job.masking) for job in jobs]
         self.noise = Noise(
-            config, seeds, rates, length, settings.batch, rank * share, share, self.device
+            config, seeds, rates, length, settings.batch, rank * share, share, self.device, maskings
         )
         self.walks = Walks([job.walks for job in jobs], self.noise.seeds, settings.batch)
         self.walks.shuffle(0)
@@ -120,6 +124,9 @@ class Stepper:
             warnings.filterwarnings("ignore", "TensorFloat32 tensor cores", UserWarning)
             self._objective = torch.compile(self.objective, fullgraph=True, dynamic=False)
             self._update = torch.compile(update, fullgraph=True, dynamic=False)
+        self._jobs = jobs
+        self._policy_model: NetworkDenoiser | None = None
+        self._look()
         self._graph: torch.cuda.CUDAGraph | None = None
         if (on_cuda and world == 1) if graph is None else graph:
             self._capture()
@@ -160,11 +167,30 @@ class Stepper:
         for tensor, before in zip(mutable, copies):
             tensor.copy_(before)
 
+    def _look(self) -> None:
+        """Models that learn along a policy: its contexts under the weights of this step."""
+        for model, visits in self.noise.visits.items():
+            if self.done % visits.masking.every:
+                continue
+            weights = self.averages()[model]
+            if self._policy_model is None:
+                self._policy_model = NetworkDenoiser(self.config, weights, device=self.device)
+            self._policy_model.load(weights)
+            job, look = self._jobs[model], self.done // visits.masking.every
+            visits.refresh(self._policy_model, job.walks.to(self.device), job.seed, look)
+
+    def _until_look(self) -> int:
+        """How many steps from this one no policy is looked at again."""
+        periods = [visits.masking.every for visits in self.noise.visits.values()]
+        return min((period - self.done % period for period in periods), default=RING)
+
     def advance(self, count: int) -> Float[Tensor, "count models"]:
         """Makes `count` steps; their losses, on the device (reading them waits for the steps)."""
         losses, left = [], count
         while left:
-            now = min(left, self.walks.until(self.done), RING - self.done % RING)
+            now = min(
+                left, self.walks.until(self.done), RING - self.done % RING, self._until_look()
+            )
             for _ in range(now):
                 if self._graph is None:
                     self._one()
@@ -175,6 +201,7 @@ class Stepper:
             self.done += now
             left -= now
             self.walks.shuffle(self.done)
+            self._look()
         return torch.cat(losses)
 
     def averages(self) -> Float[Tensor, "models size"]:
@@ -183,10 +210,11 @@ class Stepper:
 
     def tensors(self) -> dict[str, Tensor]:
         """Everything a checkpoint must hold, besides how many steps are done."""
-        names = ("matrices", "singles")
+        groups: list[tuple[str, Part | Visits]] = [*zip(("matrices", "singles"), self.parts)]
+        groups += [(f"visits.{model}", table) for model, table in self.noise.visits.items()]
         return {
             f"{name}.{key}": tensor
-            for name, part in zip(names, self.parts)
+            for name, part in groups
             for key, tensor in part.tensors().items()
         }
 
