@@ -19,10 +19,9 @@ from maskwalk.denoisers.network.weights import DDiTConfig
 from maskwalk.errors import MaskwalkError
 from maskwalk.reading import table, text, whole
 from maskwalk.resources import read_json, write_file
-from maskwalk.training.settings import Job, Settings
+from maskwalk.training.settings import PLAIN, Job, Settings
 
 FORMAT = "maskwalk-training/1"
-PLAIN = Job.masking  # runs from before there were others do not name it
 STATE = table(
     {"run": table({}), "step": whole(0), "sha256": text(64, 64), "progress": table({})},
     needs=("run", "step", "sha256", "progress"),

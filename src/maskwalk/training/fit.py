@@ -22,7 +22,7 @@ from maskwalk.streams import Streams
 from maskwalk.training.checkpoints import name_in
 from maskwalk.training.loop import Validate, train
 from maskwalk.training.maskings import MASKINGS
-from maskwalk.training.settings import Job, Settings
+from maskwalk.training.settings import PLAIN, Job, Settings
 from maskwalk.training.zoo import HELD, WorldRecipe, chosen, floor, train_zoo
 from maskwalk.worlds.sizes import check_sequences, fits
 from maskwalk.worlds.tasks import HELD_OUT, TASKS
@@ -42,7 +42,7 @@ class Plan:
     dropout: float
     config: DDiTConfig
     seed: int
-    masking: str = Job.masking
+    masking: str = PLAIN
 
     @classmethod
     def checked(
@@ -58,7 +58,7 @@ class Plan:
         heads: int,
         seed: int,
         world: str | None = None,
-        masking: str = Job.masking,
+        masking: str = PLAIN,
     ) -> "Plan":
         """A plan from user input; the law is built once, so its mistakes are found here."""
         place = {"graph": graph, "walk": walk, "length": length, "graph_seed": graph_seed}

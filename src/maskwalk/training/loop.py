@@ -29,7 +29,7 @@ from maskwalk.training.checkpoints import checkpoints, identity, load_checkpoint
 from maskwalk.training.distributed import Group
 from maskwalk.training.logs import Log
 from maskwalk.training.objective import bound
-from maskwalk.training.settings import Job, Settings
+from maskwalk.training.settings import PLAIN, Job, Settings
 from maskwalk.training.step import Stepper
 
 Validate = Callable[[str, NetworkDenoiser], dict[str, float]]
@@ -216,7 +216,7 @@ def _finish(
         known = {
             **about[index],
             "settings": {**settings.to_json(), "seed": job.seed, "dropout": job.dropout},
-            **({} if job.masking == Job.masking else {"masking": job.masking}),
+            **({} if job.masking == PLAIN else {"masking": job.masking}),
             "walks": len(job.walks),
             "seconds": round(progress["seconds"], 1),
             **found[index],

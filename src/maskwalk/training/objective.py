@@ -20,8 +20,6 @@ All random numbers are Philox words of (sample, position, step, seed): a run res
 processes or batched with other models sees the same ones.
 """
 
-from typing import NamedTuple
-
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -31,22 +29,12 @@ from maskwalk.denoisers.network.dropout import Dropout
 from maskwalk.denoisers.network.noise import EPSILON, sigma
 from maskwalk.denoisers.network.weights import DDiTConfig, Weights
 from maskwalk.streams import WORD, Purpose, Streams, philox
-from maskwalk.training.maskings import EXTRA, WHICH, Along, Masking
-from maskwalk.training.visits import Visits
+from maskwalk.training.looks import Context, Looks
+from maskwalk.training.maskings import EXTRA, WHICH, Looking, Masking
 
 KEY = (0x6D61736B, 0x77616C6B)  # separates these words from every other stream
 DROPOUT, ORDER, MASKING = 1 << 20, 1 << 21, 1 << 22  # "places" beyond every position of a walk
 LOGITS, ACCELERATOR_LOGITS = 1 << 26, 1 << 30  # numbers the bound computes at a time
-
-
-class Context(NamedTuple):
-    """What a step shows the network, and how its answers count."""
-
-    walks: Int[Tensor, "models batch length"]
-    tokens: Int[Tensor, "models batch length"]  # the walks with masks
-    counted: Bool[Tensor, "models batch length"]  # masked positions whose answers count
-    times: Float[Tensor, "models batch"]  # the share of positions expected to be masked
-    share: Float[Tensor, "models batch"]  # what a walk's sum is divided by
 
 
 class Noise:
@@ -75,11 +63,13 @@ class Noise:
         self.rates = Dropout.of_rates(rates, torch.device(device)) if any(rates) else None
         self.maskings = dict(enumerate(maskings or ()))
         self.extra = MASKING + torch.arange(EXTRA, device=device)
-        self.visits = {
-            model: Visits(masking, length, device)
+        self.looks = {
+            model: Looks(masking, length, device)
             for model, masking in self.maskings.items()
-            if isinstance(masking, Along)
+            if isinstance(masking, Looking)
         }
+        planners = [masking.planner for masking in maskings or ()]
+        self.planner = torch.tensor(planners, device=device) if any(planners) else None
 
     def corrupt(
         self, walks: Int[Tensor, "models batch length"], step: Int[Tensor, ""]
@@ -108,24 +98,23 @@ class Noise:
         models = [self._masked(model, plain, extra[model]) for model in range(len(walks))]
         return Context(*(torch.stack(parts) for parts in zip(*models)))
 
-    def _masked(
-        self, model: int, plain: Context, extra: Float[Tensor, "batch extra"]
-    ) -> tuple[Tensor, ...]:
+    def _masked(self, model: int, plain: Context, extra: Float[Tensor, "batch extra"]) -> Context:
         """One model's context: part of the batch by its own masking, the rest uniform."""
-        mine = tuple(part[model] for part in plain)
-        masking, walks, mask_id = self.maskings[model], mine[0], self.config.mask_id
+        mine = Context(*(part[model] for part in plain))
+        masking, walks = self.maskings[model], mine.walks
         if masking.share == 0:
             return mine
-        if model in self.visits:
-            other = self.visits[model].gather(extra, mask_id)
+        if model in self.looks:
+            other = self.looks[model].gather(extra)
         else:
             masked = masking.masked(extra, walks.shape[1])
             share = masked.float().mean(1).clamp(min=1 / walks.shape[1])
-            other = (walks, walks.masked_fill(masked, mask_id), masked, share, share)
+            tokens = walks.masked_fill(masked, self.config.mask_id)
+            other = Context(walks, tokens, masked, share, share)
         chosen = extra[:, WHICH] < masking.share
-        return tuple(
-            torch.where(chosen[:, None] if a.ndim == 2 else chosen, a, b)
-            for a, b in zip(other, mine)
+        pairs = zip(other, mine)
+        return Context(
+            *(torch.where(chosen[:, None] if a.ndim == 2 else chosen, a, b) for a, b in pairs)
         )
 
     def dropout(self, step: Int[Tensor, ""]) -> Dropout | None:
@@ -189,8 +178,21 @@ def loss(
     modulation = modulations(config, weights, sigma(times) if config.time_conditioning else None)
     hidden = hidden_states(config, weights, tokens, angles, modulation, noise.dropout(step))
     nats = cross_entropy(config, *logits(config, weights, hidden), walks.reshape(models, -1))
-    weighted = torch.where(counted, nats.view(walks.shape) / share[..., None], 0.0)
+    nats = nats.view(walks.shape)
+    weighted = torch.where(counted, nats / share[..., None], 0.0)
+    if noise.planner is not None:
+        weighted = weighted * planned(nats.detach(), counted, noise.planner)
     return weighted.sum((1, 2)) / (noise.total * length)
+
+
+def planned(
+    nats: Float[Tensor, "models batch length"],
+    counted: Bool[Tensor, "models batch length"],
+    planner: Float[Tensor, " models"],
+) -> Float[Tensor, "models batch length"]:
+    """How often each counted position counts: 1 + planner · n · softmax(log p(x)) over them."""
+    sure = torch.softmax(torch.where(counted, -nats, -1e9), -1)
+    return 1 + planner[:, None, None] * counted.sum(-1, keepdim=True) * sure
 
 
 @torch.no_grad()

@@ -7,6 +7,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from maskwalk.errors import MaskwalkError, real, whole
+from maskwalk.training.maskings import MASKINGS
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,9 @@ class Settings:
         return asdict(self)
 
 
+PLAIN = MASKINGS.canonical("uniform")  # the masking that files and runs need not name
+
+
 @dataclass(frozen=True)
 class Job:
     """One model of a run: its data and its randomness; everything else is shared."""
@@ -52,10 +56,11 @@ class Job:
     dropout: float = 0.1
     held: Int[Tensor, "held length"] | None = None  # held-out walks for the bound
     floor: float | None = None  # the bound of a perfect denoiser, H(law)/length, nats a token
-    masking: str = "uniform()"  # in which contexts it learns (maskings.py)
+    masking: str = "uniform"  # in which contexts it learns (maskings.py)
 
     def __post_init__(self) -> None:
         real("dropout", self.dropout, 0.0, 0.99)
+        object.__setattr__(self, "masking", MASKINGS.canonical(self.masking))
         if self.walks.ndim != 2 or len(self.walks) == 0:
             raise MaskwalkError(
                 f"Training needs walks of shape (count, length), not {tuple(self.walks.shape)}."

@@ -22,11 +22,11 @@ from maskwalk.denoisers.network.weights import DDiTConfig, layout
 from maskwalk.denoisers.trained import NetworkDenoiser
 from maskwalk.errors import MaskwalkError
 from maskwalk.training.data import Walks
+from maskwalk.training.looks import Looks
 from maskwalk.training.maskings import MASKINGS
 from maskwalk.training.objective import Noise, loss
 from maskwalk.training.schedule import averaging, learning_rate
 from maskwalk.training.settings import Job, Settings
-from maskwalk.training.visits import Visits
 
 RING = 256  # losses the device keeps before the host has to read them
 
@@ -125,7 +125,7 @@ class Stepper:
             self._objective = torch.compile(self.objective, fullgraph=True, dynamic=False)
             self._update = torch.compile(update, fullgraph=True, dynamic=False)
         self._jobs = jobs
-        self._policy_model: NetworkDenoiser | None = None
+        self._seen: NetworkDenoiser | None = None
         self._look()
         self._graph: torch.cuda.CUDAGraph | None = None
         if (on_cuda and world == 1) if graph is None else graph:
@@ -168,20 +168,20 @@ class Stepper:
             tensor.copy_(before)
 
     def _look(self) -> None:
-        """Models that learn along a policy: its contexts under the weights of this step."""
-        for model, visits in self.noise.visits.items():
-            if self.done % visits.masking.every:
+        """Models that learn in contexts of their own making: those of this step's weights."""
+        for model, looks in self.noise.looks.items():
+            if self.done % looks.masking.every:
                 continue
             weights = self.averages()[model]
-            if self._policy_model is None:
-                self._policy_model = NetworkDenoiser(self.config, weights, device=self.device)
-            self._policy_model.load(weights)
-            job, look = self._jobs[model], self.done // visits.masking.every
-            visits.refresh(self._policy_model, job.walks.to(self.device), job.seed, look)
+            if self._seen is None:
+                self._seen = NetworkDenoiser(self.config, weights, device=self.device)
+            self._seen.load(weights)
+            job, look = self._jobs[model], self.done // looks.masking.every
+            looks.refresh(self._seen, job.walks.to(self.device), job.seed, look)
 
     def _until_look(self) -> int:
-        """How many steps from this one no policy is looked at again."""
-        periods = [visits.masking.every for visits in self.noise.visits.values()]
+        """How many steps from this one no model is looked at again."""
+        periods = [looks.masking.every for looks in self.noise.looks.values()]
         return min((period - self.done % period for period in periods), default=RING)
 
     def advance(self, count: int) -> Float[Tensor, "count models"]:
@@ -210,8 +210,8 @@ class Stepper:
 
     def tensors(self) -> dict[str, Tensor]:
         """Everything a checkpoint must hold, besides how many steps are done."""
-        groups: list[tuple[str, Part | Visits]] = [*zip(("matrices", "singles"), self.parts)]
-        groups += [(f"visits.{model}", table) for model, table in self.noise.visits.items()]
+        groups: list[tuple[str, Part | Looks]] = [*zip(("matrices", "singles"), self.parts)]
+        groups += [(f"looks.{model}", table) for model, table in self.noise.looks.items()]
         return {
             f"{name}.{key}": tensor
             for name, part in groups
