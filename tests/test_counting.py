@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from maskwalk.decoding.canvas import Canvas, RoundStreams
-from maskwalk.decoding.counting import asking_for
+from maskwalk.decoding.counting import Counted, asking_for
 from maskwalk.decoding.decode import decode
 from maskwalk.decoding.policy import Sampler
 from maskwalk.denoiser import Denoiser
@@ -78,3 +78,33 @@ def test_some_of_the_rows_are_counted_drawn_and_watched_where_they_belong() -> N
     assert found.trace is not None and plain.trace is not None
     for name, values in plain.trace.events.items():
         assert torch.equal(found.trace.events[name].nan_to_num(9), values.nan_to_num(9)), name
+
+
+class Echo:
+    """Says at every place how often its row was shown, so that answers can be told apart."""
+
+    vocab_size, mask_id, score_grid = 3, 3, 1e-12
+
+    def __init__(self, doubts: bool) -> None:
+        self.doubts, self.asked = doubts, []
+
+    def __call__(self, tokens: Tensor, at: Tensor | None = None) -> Tensor:
+        at = tokens == 3 if at is None else at
+        self.asked.append((tokens.clone(), at.clone()))
+        row, place = at.nonzero(as_tuple=True)
+        seen = tokens[row].masked_fill(torch.arange(4) == place[:, None], 3)
+        return torch.log_softmax(torch.stack([seen.sum(1), place, row * 0], 1).double(), -1)
+
+
+def test_a_denoiser_that_doubts_is_read_at_revealed_tokens_in_one_call() -> None:
+    """And one that does not is asked with each token masked, for a call each: the same answers."""
+    tokens = torch.tensor([[0, 3, 1, 2], [1, 1, 2, 0], [3, 3, 0, 0]])
+    at = torch.tensor([[1, 1, 0, 1], [0, 1, 1, 1], [1, 1, 0, 0]]).bool()
+    answers = []
+    for doubts, calls in ((True, [1, 1, 1]), (False, [3, 3, 1])):
+        echo = Echo(doubts)
+        counted = Counted(echo, 3, torch.device("cpu"))
+        answers.append(counted.doubt(tokens, at))
+        assert counted.calls.tolist() == calls
+        assert len(echo.asked) == (1 if doubts else 2)
+    assert torch.equal(*answers)

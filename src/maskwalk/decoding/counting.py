@@ -3,6 +3,10 @@
 A sampler asks about its rows; about some of them (`asking_for`); or about several candidates of
 each, which lie next to each other in a batch k times as large (`tokens.repeat_interleave(k, 0)`).
 Every sequence read is one call of the row it belongs to.
+
+At a revealed token a denoiser says nothing, unless it was trained to doubt what it is shown: then
+it has `doubts = True`, and `doubt` reads it there in the same call. Any other is asked for each
+such token with that token masked, one call each.
 """
 
 import torch
@@ -49,6 +53,34 @@ class Counted:
         answer = self.inner(tokens, at)
         check_answer(self.inner, answer, asked)
         return answer
+
+    def doubt(
+        self, tokens: Int[Tensor, "batch length"], at: Bool[Tensor, "batch length"]
+    ) -> Float[Tensor, "rows vocab"]:
+        """Log-marginals at `at`; where a token is revealed, what the others say of it."""
+        if getattr(self.inner, "doubts", False):
+            return self(tokens, at)
+        masked = tokens == self.mask_id
+        answer = self(tokens, at & masked)
+        row, place = (at & ~masked).nonzero(as_tuple=True)
+        if len(row) == 0:
+            return answer
+        here = torch.arange(at.shape[1], device=at.device) == place[:, None]
+        others = self.inner(tokens[row].masked_fill(here, self.mask_id), here)
+        check_answer(self.inner, others, here)
+        self.calls.index_add_(0, self.rows[row], torch.ones_like(row))
+        whole = others.new_empty((int(at.sum()), others.shape[1]))
+        whole[masked[at]], whole[~masked[at]] = answer.to(whole), others
+        return whole
+
+
+def doubt(
+    denoise: Denoiser, tokens: Int[Tensor, "batch length"], at: Bool[Tensor, "batch length"]
+) -> Float[Tensor, "rows vocab"]:
+    """`Counted.doubt`, for a denoiser that may not be counted."""
+    if not isinstance(denoise, Counted):
+        denoise = Counted(denoise, len(tokens), tokens.device)
+    return denoise.doubt(tokens, at)
 
 
 def asking_for(denoise: Denoiser, rows: Bool[Tensor, " batch"]) -> Denoiser:

@@ -52,7 +52,9 @@ class Pretrained:
 
     def denoiser(self, **options: Any) -> NetworkDenoiser:
         """The model as a `Denoiser`; options as for `NetworkDenoiser`."""
-        return NetworkDenoiser(self.config, self.weights, **options)
+        model = NetworkDenoiser(self.config, self.weights, **options)
+        model.doubts = str(self.about.get("masking", "")).startswith("mistakes")
+        return model
 
 
 def encode(model: Pretrained, dtype: torch.dtype = torch.float32) -> bytes:

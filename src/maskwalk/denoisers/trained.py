@@ -35,6 +35,7 @@ class NetworkDenoiser:
     """One model's weights behind the `Denoiser` protocol."""
 
     score_grid = 1e-4
+    doubts = False  # whether it was trained to answer at revealed tokens, too
 
     def __init__(
         self,

@@ -32,6 +32,7 @@ from maskwalk.samplers.pc import Pc
 from maskwalk.samplers.planned import Planned
 from maskwalk.samplers.random import Random
 from maskwalk.samplers.remdm import Remdm
+from maskwalk.samplers.self_correct import SelfCorrect
 from maskwalk.samplers.spaced import Spaced
 from maskwalk.samplers.speculative import Speculative
 from maskwalk.samplers.stochastic import Stochastic
@@ -66,6 +67,7 @@ __all__ = [
     "Planned",
     "Random",
     "Remdm",
+    "SelfCorrect",
     "Spaced",
     "Speculative",
     "Stochastic",

@@ -12,7 +12,8 @@ positions those are decides what is minimised, and so where the network spends i
                  1/(share of positions masked). The rest is uniform. What is minimised is no bound
                  on −log p(x): it is the mean cross-entropy over these contexts.
 
-Others look at the model of the moment every `every` steps and fill a table of contexts (looks.py):
+Others look at the model of the moment every `every` steps and fill a table of contexts (looks.py)
+for `share` of each batch; with rest='coarse' half of the other samples are coarse:
 
     along        as a policy really leaves them: training sequences are forced through it, and each
                  enters before one of its rounds, drawn at random. counted='next' counts the
@@ -110,9 +111,11 @@ class Looking(Masking):
     share: float = 0.5
     every: int = 1000  # steps from one look to the next
     sequences: int = 4096  # in the table
+    rest: str = "uniform"  # the other samples: uniform, or half of them coarse
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        one_of("rest", self.rest, ("uniform", "coarse"))
         whole("every", self.every, 1)
         whole("sequences", self.sequences, 1, 1 << 20)
 

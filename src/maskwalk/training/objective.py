@@ -30,7 +30,7 @@ from maskwalk.denoisers.network.noise import EPSILON, sigma
 from maskwalk.denoisers.network.weights import DDiTConfig, Weights
 from maskwalk.streams import WORD, Purpose, Streams, philox
 from maskwalk.training.looks import Context, Looks
-from maskwalk.training.maskings import EXTRA, WHICH, Looking, Masking
+from maskwalk.training.maskings import EXTRA, WHICH, Coarse, Looking, Masking
 
 KEY = (0x6D61736B, 0x77616C6B)  # separates these words from every other stream
 DROPOUT, ORDER, MASKING = 1 << 20, 1 << 21, 1 << 22  # "places" beyond every position of a walk
@@ -101,21 +101,23 @@ class Noise:
     def _masked(self, model: int, plain: Context, extra: Float[Tensor, "batch extra"]) -> Context:
         """One model's context: part of the batch by its own masking, the rest uniform."""
         mine = Context(*(part[model] for part in plain))
-        masking, walks = self.maskings[model], mine.walks
+        masking, which = self.maskings[model], extra[:, WHICH]
+        if not isinstance(masking, Looking):
+            return self._stateless(masking, mine, extra, which)
+        if masking.rest == "coarse":
+            again = (which - masking.share) / max(1 - masking.share, 1e-6)
+            mine = self._stateless(Coarse(), mine, extra, again)
+        return _either(which < masking.share, self.looks[model].gather(extra), mine)
+
+    def _stateless(self, masking: Masking, mine: Context, extra: Tensor, which: Tensor) -> Context:
+        """The same with `share` of the samples masked by a masking that needs no table."""
         if masking.share == 0:
             return mine
-        if model in self.looks:
-            other = self.looks[model].gather(extra)
-        else:
-            masked = masking.masked(extra, walks.shape[1])
-            share = masked.float().mean(1).clamp(min=1 / walks.shape[1])
-            tokens = walks.masked_fill(masked, self.config.mask_id)
-            other = Context(walks, tokens, masked, share, share)
-        chosen = extra[:, WHICH] < masking.share
-        pairs = zip(other, mine)
-        return Context(
-            *(torch.where(chosen[:, None] if a.ndim == 2 else chosen, a, b) for a, b in pairs)
-        )
+        walks = mine.walks
+        masked = masking.masked(extra, walks.shape[1])
+        share = masked.float().mean(1).clamp(min=1 / walks.shape[1])
+        tokens = walks.masked_fill(masked, self.config.mask_id)
+        return _either(which < masking.share, Context(walks, tokens, masked, share, share), mine)
 
     def dropout(self, step: Int[Tensor, ""]) -> Dropout | None:
         """This step's dropout, or None where no model has any."""
@@ -124,6 +126,13 @@ class Noise:
         word = _word(self.zero, self.branches, step, self.seeds[:, None])
         keys = torch.where(word > WORD >> 1, word - (WORD + 1), word).to(torch.int32)
         return Dropout(keys, *self.rates, self.first)
+
+
+def _either(chosen: Bool[Tensor, " batch"], a: Context, b: Context) -> Context:
+    """The first where chosen, the second elsewhere."""
+    return Context(
+        *(torch.where(chosen[:, None] if x.ndim == 2 else chosen, x, y) for x, y in zip(a, b))
+    )
 
 
 def _word(*counter: Tensor) -> Int[Tensor, "..."]:
