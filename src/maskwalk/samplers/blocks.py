@@ -4,10 +4,10 @@ What comes after the prompt (the tokens given at the start of a sequence) is cut
 `size` positions; in each sequence only the first block that is not finished is open, and the inner
 sampler sees nothing else as masked. It still reads the marginals given everything revealed, with
 the mask at all that is not. It starts anew in each block: what it remembers is reset, unless it
-says that it lasts (pc's frequencies). Any sampler can be the inner one: a policy, a rule that draws
-first (`blocks(size=32, inner=low_confidence(steps=32))` is LLaDA's), one that takes tokens back.
-The denoiser is asked for the open block only. Defaults: size 8, one most confident position a
-round.
+says that it lasts (pc's frequencies, klass's histories). Any sampler can be the inner one: a
+policy, a rule that draws first (`blocks(size=32, inner=low_confidence(steps=32))` is LLaDA's), one
+that takes tokens back, which is asked for the open block only. Defaults: size 8, one most confident
+position a round.
 
 Source: semi-autoregressive decoding of LLaDA [arXiv 2502.09992] (blocks of 32 of 128 positions,
 counted from the end of the prompt, as here); Fast-dLLM, DUS and dInfer run inside such blocks.
@@ -65,6 +65,11 @@ class Blocks(Sampler):
         """Whether the inner sampler does."""
         return sampler("inner", self.inner).remasks
 
+    @property
+    def lasting(self) -> tuple[str, ...]:  # type: ignore[override]
+        """What the inner sampler remembers from one block to the next, also of larger blocks."""
+        return tuple(f"inner {name}" for name in sampler("inner", self.inner).lasting)
+
     def first_picks(self, length: int) -> range | None:
         """The inner sampler's, in the first block."""
         return sampler("inner", self.inner).first_picks(min(self.size, length))
@@ -114,11 +119,12 @@ class Blocks(Sampler):
     def _state(self, block: Canvas, now: Int[Tensor, " batch"], state: State) -> State:
         """What the inner sampler remembers in this block: begun anew where the block is new."""
         inner, before = sampler("inner", self.inner), state["block"]
-        kept = {}
+        kept, anew = {}, now != before
         for name, fresh in inner.init(block).items():
-            anew = before < 0 if name in inner.lasting else now != before
-            shape = (-1, *[1] * (fresh.ndim - 1))
-            kept[name] = torch.where(anew.view(shape), fresh, state[f"inner {name}"])
+            kept[name] = state[f"inner {name}"]
+            if name not in inner.lasting:
+                shape = (-1, *[1] * (fresh.ndim - 1))
+                kept[name] = torch.where(anew.view(shape), fresh, kept[name])
         return kept
 
 

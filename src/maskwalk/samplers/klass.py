@@ -4,8 +4,11 @@ With c_i = max p_i and d_i^t = KL(p_i^t ‖ p_i^{t−1}), reveal {i : c_i ≥ `c
 each of the last `window` rounds}, else argmax c_i. Defaults .9, .01 nats, 2.
 
 Source: KLASS [arXiv 2511.05664]; nats there as well. In the first `window` rounds nothing has a
-history, so one position is revealed. A position's last marginals are remembered per sequence (V
-numbers each), so it suits small vocabularies; inside blocks(…) every block starts a new history.
+history, so one position is revealed. Every masked position of the sequence has its history, also
+inside blocks(…), where it goes on from one block to the next; a block begins with `window` − 1
+rounds of one position (as shkim0116/KLASS ad87ecb does; there c_i > `conf`, and all that is neither
+sure nor quiet comes k at a time, k from a number of steps). A position's last marginals are
+remembered (V numbers each), so it suits small vocabularies.
 """
 
 from dataclasses import dataclass
@@ -31,6 +34,7 @@ class Klass(UnmaskingPolicy):
     kl: float = 0.01
     window: int = 2
     ranks_by: ClassVar[str] = "confidence"
+    lasting: ClassVar[tuple[str, ...]] = ("before", "quiet")
     sweep: ClassVar[tuple[dict[str, Any], ...]] = (
         {"conf": 0.95},
         {"conf": 0.9},
@@ -51,19 +55,22 @@ class Klass(UnmaskingPolicy):
         """No marginals seen yet (the vocabulary's size is not known yet either)."""
         shape = (*canvas.tokens.shape, 1)
         seen = torch.zeros(shape, dtype=torch.float64, device=canvas.tokens.device)
-        return {"before": seen, "quiet": torch.zeros_like(canvas.tokens)}
+        quiet = torch.zeros_like(canvas.tokens)
+        return {"before": seen, "quiet": quiet, "done": torch.zeros_like(canvas.tokens[:, 0])}
 
     def choose(
         self, view: View, state: State, rng: RoundStreams
     ) -> tuple[Bool[Tensor, "batch length"], State]:
         """What is sure and quiet, to within the grid; else the surest."""
-        now, old = view.log_marginals.to(torch.float64).exp(), state["before"]
+        masked, old = view.whole.masked, state["before"]
+        now = view.whole.log_marginals.to(torch.float64).exp()
         old = old.expand(*old.shape[:2], now.shape[1])
-        before = old[view.masked]
+        before = old[masked]
         moved = torch.where(now > 0, now * (now.log() - before.log()), 0.0).sum(-1)
         quiet = torch.zeros_like(state["quiet"])
-        quiet[view.masked] = torch.where(moved < self.kl, state["quiet"][view.masked] + 1, 0)
-        passed = (confidences(view) >= self.conf - view.score_grid / 2) & (quiet >= self.window)
+        quiet[masked] = torch.where(moved < self.kl, state["quiet"][masked] + 1, 0)
+        still = (quiet >= self.window) & (state["done"] >= self.window - 1)[:, None]
+        passed = still & (confidences(view) >= self.conf - view.score_grid / 2)
         seen = torch.zeros_like(old, memory_format=torch.contiguous_format)
-        seen[view.masked] = now
-        return or_best(view, passed), {"before": seen, "quiet": quiet}
+        seen[masked] = now
+        return or_best(view, passed), {"before": seen, "quiet": quiet, "done": state["done"] + 1}

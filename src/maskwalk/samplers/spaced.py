@@ -42,6 +42,11 @@ class Spaced(UnmaskingPolicy):
         object.__setattr__(self, "inner", policy("inner", self.inner))
         whole("gap", self.gap, 1)
 
+    @property
+    def lasting(self) -> tuple[str, ...]:  # type: ignore[override]
+        """What the inner policy remembers from one block to the next."""
+        return policy("inner", self.inner).lasting
+
     def init(self, canvas: Canvas) -> State:
         """What the inner policy remembers."""
         return policy("inner", self.inner).init(canvas)

@@ -47,6 +47,11 @@ class Stochastic(UnmaskingPolicy):
         object.__setattr__(self, "inner", policy("inner", self.inner))
         real("temperature", self.temperature, 0.0)
 
+    @property
+    def lasting(self) -> tuple[str, ...]:  # type: ignore[override]
+        """What the inner policy remembers from one block to the next."""
+        return tuple(f"inner {name}" for name in policy("inner", self.inner).lasting)
+
     def first_picks(self, length: int) -> range | None:
         """As the inner policy's: the noise is alike everywhere."""
         return policy("inner", self.inner).first_picks(length)
