@@ -30,6 +30,7 @@ from maskwalk.samplers.optimal_random import OptimalRandom
 from maskwalk.samplers.p2 import P2
 from maskwalk.samplers.pc import Pc
 from maskwalk.samplers.planned import Planned
+from maskwalk.samplers.punt import Punt
 from maskwalk.samplers.random import Random
 from maskwalk.samplers.remdm import Remdm
 from maskwalk.samplers.spaced import Spaced
@@ -64,6 +65,7 @@ __all__ = [
     "OptimalRandom",
     "Pc",
     "Planned",
+    "Punt",
     "Random",
     "Remdm",
     "Spaced",
