@@ -10,7 +10,17 @@ from maskwalk.decoding.decode import decode
 from maskwalk.streams import Streams
 from maskwalk.worlds.walks.oracles import oracle_for
 from tests.conftest import small_law
-from tests.golden.toys_a import Fill, Marginals, Run, Toy, agree, follows, in_blocks, law_by_loops
+from tests.golden.toys_a import (
+    Fill,
+    Marginals,
+    Outcomes,
+    Run,
+    Toy,
+    agree,
+    follows,
+    in_blocks,
+    law_by_loops,
+)
 
 
 def kept(run: Run, eps: float, p: Marginals, drawn: dict[int, int]) -> list[int]:
@@ -71,9 +81,9 @@ def test_calls_of_a_round_are_logarithmic() -> None:
 def test_its_law_by_enumeration(eps: float) -> None:
     toy = Toy(5, 4, vocab_size=2, sharp=1.0)
 
-    def one_round(run: Run, drawn: dict[int, int]) -> dict[int, int]:
+    def one_round(run: Run, drawn: dict[int, int]) -> Outcomes:
         p = run.ask(list(drawn))
-        return {i: drawn[i] for i in kept(run, eps, p, drawn)}
+        return [(1.0, {i: drawn[i] for i in kept(run, eps, p, drawn)})]
 
     assert follows(f"punt(eps={eps})", toy, law_by_loops(toy, 4, one_round))
 
@@ -86,9 +96,9 @@ def test_exact_at_no_tolerance_with_a_perfect_denoiser(walk: str) -> None:
     truth = bridge_law(law, torch.full((4,), oracle.mask_id), oracle.mask_id)
     for eps, low, high in ((0.0, 0.0, 1e-12), (0.1, 0.05, 0.3)):
 
-        def one_round(run: Run, drawn: dict[int, int], eps: float = eps) -> dict[int, int]:
+        def one_round(run: Run, drawn: dict[int, int], eps: float = eps) -> Outcomes:
             p = run.ask(list(drawn))
-            return {i: drawn[i] for i in kept(run, eps, p, drawn)}
+            return [(1.0, {i: drawn[i] for i in kept(run, eps, p, drawn)})]
 
         enumerated = law_by_loops(oracle, 4, one_round)
         assert low <= total_variation(enumerated, truth) < high

@@ -8,10 +8,10 @@ what was revealed when, with what, at how many calls.
 """
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import product
-from math import prod
+from math import log, prod
 
 import torch
 from scipy.stats import chi2
@@ -25,6 +25,7 @@ from maskwalk.streams import Streams
 
 SEED = 3  # of the streams
 Marginals = dict[int, list[float]]
+Outcomes = Iterable[tuple[float, dict[int, int]]]  # (probability, tokens by position)
 
 
 @dataclass
@@ -166,11 +167,11 @@ def agree(spec: str, fill: Fill, count: int = 60, **more: int) -> int:
 
 
 def law_by_loops(
-    denoiser: Denoiser, length: int, one_round: Callable[[Run, dict[int, int]], dict[int, int]]
+    denoiser: Denoiser, length: int, one_round: Callable[[Run, dict[int, int]], Outcomes]
 ) -> tuple[Tensor, Tensor]:
     """The law of a draw-first rule: every draw of every round, weighted by its probability.
 
-    `one_round` gets a run and what was drawn at each masked position, and gives what is kept.
+    `one_round` gets a run and what was drawn at each masked position, and gives what may be kept.
     """
     mask = denoiser.mask_id
     weights = {(mask,) * length: 1.0}
@@ -186,12 +187,29 @@ def law_by_loops(
                 share = prod(p[i][x] for i, x in zip(masked, tokens))
                 if share == 0:
                     continue
-                kept = one_round(run, dict(zip(masked, tokens)))
-                new = tuple(kept.get(i, x) for i, x in enumerate(canvas))
-                home = after if mask in new else done
-                home[new] = home.get(new, 0.0) + weight * share
+                for chance, kept in one_round(run, dict(zip(masked, tokens))):
+                    new = tuple(kept.get(i, x) for i, x in enumerate(canvas))
+                    home = after if mask in new else done
+                    home[new] = home.get(new, 0.0) + weight * share * chance
         weights, turn = after, turn + 1
     return torch.tensor(list(done)), torch.tensor(list(done.values()), dtype=torch.float64)
+
+
+def picks(weights: dict[int, float], count: int) -> Iterator[tuple[float, frozenset[int]]]:
+    """All sets of `count` positions, drawn one after another in proportion to their weights."""
+    if count == 0:
+        yield 1.0, frozenset()
+        return
+    total = sum(weights.values())
+    for i, weight in weights.items():
+        others = {j: w for j, w in weights.items() if j != i}
+        for share, rest in picks(others, count - 1):
+            yield share * weight / total, rest | {i}
+
+
+def gumbels(uniforms: list[float]) -> list[float]:
+    """Standard Gumbel numbers."""
+    return [-log(-log(max(u, 2.0**-54))) for u in uniforms]
 
 
 def follows(spec: str, denoiser: Denoiser, law: tuple[Tensor, Tensor], count: int = 6000) -> bool:

@@ -130,7 +130,8 @@ class View:
             first = keys.masked_fill(~tied, INF).argmin(1, keepdim=True)
             return torch.zeros_like(allowed).scatter(1, first, True) & allowed
         limit = count[:, None] if isinstance(count, Tensor) else count
-        return (_ranks(scores, keys) < limit) & allowed
+        rank = _ranks(scores, keys)
+        return (rank < limit) & allowed
 
     def _pick_each(self, scores: Tensor, group: Tensor) -> Tensor:
         allowed = scores.isfinite()

@@ -18,6 +18,7 @@ from maskwalk.samplers.entropy import Entropy
 from maskwalk.samplers.entropy_bounded import EntropyBounded
 from maskwalk.samplers.factor import Factor
 from maskwalk.samplers.first_hitting import FirstHitting
+from maskwalk.samplers.frechet import Frechet
 from maskwalk.samplers.guided_bisection import GuidedBisection
 from maskwalk.samplers.halton import Halton
 from maskwalk.samplers.hierarchy import Hierarchy
@@ -26,6 +27,8 @@ from maskwalk.samplers.left_to_right import LeftToRight
 from maskwalk.samplers.local_leap import LocalLeap
 from maskwalk.samplers.low_confidence import LowConfidence
 from maskwalk.samplers.margin import Margin
+from maskwalk.samplers.maskgit import Maskgit
+from maskwalk.samplers.moment import Moment
 from maskwalk.samplers.optimal_random import OptimalRandom
 from maskwalk.samplers.p2 import P2
 from maskwalk.samplers.pc import Pc
@@ -54,6 +57,7 @@ __all__ = [
     "EntropyBounded",
     "Factor",
     "FirstHitting",
+    "Frechet",
     "GuidedBisection",
     "Halton",
     "Hierarchy",
@@ -62,6 +66,8 @@ __all__ = [
     "LocalLeap",
     "LowConfidence",
     "Margin",
+    "Maskgit",
+    "Moment",
     "OptimalRandom",
     "Pc",
     "Planned",

@@ -39,9 +39,7 @@ class Punt(Sampler):
 
     eps: float = 0.01
     score: str = "confidence"
-    sweep: ClassVar[tuple[dict[str, Any], ...]] = tuple(
-        {"eps": eps} for eps in (0.001, 0.01, 0.1, 1.0)
-    )
+    sweep: ClassVar[tuple[dict[str, Any], ...]] = tuple({"eps": eps} for eps in (0.001, 0.03, 0.3))
 
     def __post_init__(self) -> None:
         real("eps", self.eps, 0.0)
