@@ -41,6 +41,7 @@ from maskwalk.samplers.speculative import Speculative
 from maskwalk.samplers.stochastic import Stochastic
 from maskwalk.samplers.threshold import Threshold
 from maskwalk.samplers.threshold_drawn import ThresholdDrawn
+from maskwalk.samplers.wino import Wino
 
 __all__ = [
     "P2",
@@ -79,4 +80,5 @@ __all__ = [
     "Stochastic",
     "Threshold",
     "ThresholdDrawn",
+    "Wino",
 ]
