@@ -90,6 +90,11 @@ class View:
             self._within(torch.zeros_like(self.masked, dtype=torch.float64), None), count, "uniform"
         )
 
+    def ranks(self, scores: Float64[Tensor, "batch length"]) -> Int[Tensor, "batch length"]:
+        """The place of each masked position in the order of the scores, the lowest 0; ties as
+        `decode` was told. What is not masked comes last."""
+        return _ranks(self._within(scores, None), self._keys(self._rng.ties))
+
     def lowest_of_all(
         self, scores: Float64[Tensor, "batch length"], count: int | Int[Tensor, " batch"]
     ) -> Bool[Tensor, "batch length"]:
@@ -124,11 +129,8 @@ class View:
             tied = allowed & (scores == scores.amin(1, keepdim=True))
             first = keys.masked_fill(~tied, INF).argmin(1, keepdim=True)
             return torch.zeros_like(allowed).scatter(1, first, True) & allowed
-        by_key = keys.argsort(1)
-        order = by_key.gather(1, scores.gather(1, by_key).argsort(dim=1, stable=True))
-        places = torch.arange(scores.shape[1], device=scores.device).expand(scores.shape)
-        rank = torch.empty_like(order).scatter(1, order, places)
         limit = count[:, None] if isinstance(count, Tensor) else count
+        rank = _ranks(scores, keys)
         return (rank < limit) & allowed
 
     def _pick_each(self, scores: Tensor, group: Tensor) -> Tensor:
@@ -136,6 +138,16 @@ class View:
         tied = allowed & (scores == _least(scores, group))
         keys = self._keys(self._rng.ties).masked_fill(~tied, INF)
         return tied & (keys == _least(keys, group))
+
+
+def _ranks(
+    scores: Float64[Tensor, "batch length"], keys: Float64[Tensor, "batch length"]
+) -> Int[Tensor, "batch length"]:
+    """The place of each position by score, equals by key."""
+    by_key = keys.argsort(1)
+    order = by_key.gather(1, scores.gather(1, by_key).argsort(dim=1, stable=True))
+    places = torch.arange(scores.shape[1], device=scores.device).expand(scores.shape)
+    return torch.empty_like(order).scatter(1, order, places)
 
 
 def _least(values: Float64[Tensor, "batch length"], group: Int[Tensor, "batch length"]) -> Tensor:

@@ -18,6 +18,7 @@ from maskwalk.samplers.entropy import Entropy
 from maskwalk.samplers.entropy_bounded import EntropyBounded
 from maskwalk.samplers.factor import Factor
 from maskwalk.samplers.first_hitting import FirstHitting
+from maskwalk.samplers.frechet import Frechet
 from maskwalk.samplers.guided_bisection import GuidedBisection
 from maskwalk.samplers.halton import Halton
 from maskwalk.samplers.hierarchy import Hierarchy
@@ -26,10 +27,13 @@ from maskwalk.samplers.left_to_right import LeftToRight
 from maskwalk.samplers.local_leap import LocalLeap
 from maskwalk.samplers.low_confidence import LowConfidence
 from maskwalk.samplers.margin import Margin
+from maskwalk.samplers.maskgit import Maskgit
+from maskwalk.samplers.moment import Moment
 from maskwalk.samplers.optimal_random import OptimalRandom
 from maskwalk.samplers.p2 import P2
 from maskwalk.samplers.pc import Pc
 from maskwalk.samplers.planned import Planned
+from maskwalk.samplers.punt import Punt
 from maskwalk.samplers.random import Random
 from maskwalk.samplers.remdm import Remdm
 from maskwalk.samplers.self_correct import SelfCorrect
@@ -38,6 +42,7 @@ from maskwalk.samplers.speculative import Speculative
 from maskwalk.samplers.stochastic import Stochastic
 from maskwalk.samplers.threshold import Threshold
 from maskwalk.samplers.threshold_drawn import ThresholdDrawn
+from maskwalk.samplers.wino import Wino
 
 __all__ = [
     "P2",
@@ -54,6 +59,7 @@ __all__ = [
     "EntropyBounded",
     "Factor",
     "FirstHitting",
+    "Frechet",
     "GuidedBisection",
     "Halton",
     "Hierarchy",
@@ -62,9 +68,12 @@ __all__ = [
     "LocalLeap",
     "LowConfidence",
     "Margin",
+    "Maskgit",
+    "Moment",
     "OptimalRandom",
     "Pc",
     "Planned",
+    "Punt",
     "Random",
     "Remdm",
     "SelfCorrect",
@@ -73,4 +82,5 @@ __all__ = [
     "Stochastic",
     "Threshold",
     "ThresholdDrawn",
+    "Wino",
 ]
