@@ -24,6 +24,7 @@ from maskwalk.samplers.hierarchy import Hierarchy
 from maskwalk.samplers.klass import Klass
 from maskwalk.samplers.left_to_right import LeftToRight
 from maskwalk.samplers.local_leap import LocalLeap
+from maskwalk.samplers.lossless import Lossless
 from maskwalk.samplers.low_confidence import LowConfidence
 from maskwalk.samplers.margin import Margin
 from maskwalk.samplers.optimal_random import OptimalRandom
@@ -59,6 +60,7 @@ __all__ = [
     "Klass",
     "LeftToRight",
     "LocalLeap",
+    "Lossless",
     "LowConfidence",
     "Margin",
     "OptimalRandom",

@@ -26,6 +26,7 @@ from maskwalk.denoiser import Denoiser
 from maskwalk.errors import MaskwalkError, real, whole
 from maskwalk.samplers.bisection import Bisection
 from maskwalk.samplers.parts.inner import Default, Inner, sampler
+from maskwalk.samplers.parts.rows import written
 from maskwalk.samplers.parts.support import support
 from maskwalk.specs import Spec
 
@@ -95,8 +96,8 @@ class Corrected(Sampler):
         after = rule.step(some, asking_for(denoise, rows), rng.on(rows))
         state = dict(canvas.state)
         for name, value in after.state.items() if not again else ():
-            state[f"inner {name}"] = _written(state[f"inner {name}"], rows, value)
-        return replace(canvas, tokens=_written(canvas.tokens, rows, after.tokens), state=state)
+            state[f"inner {name}"] = written(state[f"inner {name}"], rows, value)
+        return replace(canvas, tokens=written(canvas.tokens, rows, after.tokens), state=state)
 
     def _look_back(self, canvas: Canvas, denoise: Denoiser, full: Tensor) -> Canvas:
         own, best = support(canvas, denoise, full[:, None] & ~canvas.given)
@@ -107,10 +108,3 @@ class Corrected(Sampler):
             "refill": torch.where(full, 1, canvas.state["refill"]),
         }
         return replace(canvas, tokens=canvas.tokens.masked_fill(poor, canvas.mask_id), state=state)
-
-
-def _written(old: Tensor, rows: Bool[Tensor, " batch"], new: Tensor) -> Tensor:
-    """`new` in some of the rows; a table that has grown wider meanwhile is widened in the rest."""
-    table = old.expand(len(old), *new.shape[1:]).clone()
-    table[rows] = new
-    return table

@@ -47,6 +47,11 @@ class Stochastic(UnmaskingPolicy):
         object.__setattr__(self, "inner", policy("inner", self.inner))
         real("temperature", self.temperature, 0.0)
 
+    @property
+    def reveals_one(self) -> bool:
+        """As the inner policy."""
+        return policy("inner", self.inner).reveals_one
+
     def first_picks(self, length: int) -> range | None:
         """As the inner policy's: the noise is alike everywhere."""
         return policy("inner", self.inner).first_picks(length)
