@@ -21,6 +21,7 @@ from maskwalk.samplers.first_hitting import FirstHitting
 from maskwalk.samplers.guided_bisection import GuidedBisection
 from maskwalk.samplers.halton import Halton
 from maskwalk.samplers.hierarchy import Hierarchy
+from maskwalk.samplers.info_gain import InfoGain
 from maskwalk.samplers.klass import Klass
 from maskwalk.samplers.left_to_right import LeftToRight
 from maskwalk.samplers.local_leap import LocalLeap
@@ -57,6 +58,7 @@ __all__ = [
     "GuidedBisection",
     "Halton",
     "Hierarchy",
+    "InfoGain",
     "Klass",
     "LeftToRight",
     "LocalLeap",
