@@ -4,8 +4,8 @@ The random numbers of the moves are those of the streams; all else is written fr
 """
 
 from collections.abc import Iterable
+from functools import cache
 from itertools import product
-from math import log
 
 import numpy as np
 import pytest
@@ -36,11 +36,13 @@ from tests.golden.toys_b import (
 from tests.test_field_laws import ORACLE, Arbitrary, State, agrees, draw_first, fill, law_of
 
 
-def noise(row: int, number: int, place: int, moves: int) -> list[float]:
-    """Gumbel noise of the moves at a place: numbers of the streams."""
-    at = (torch.tensor([row]), torch.tensor([place]))
-    numbers = Streams(0, 50).single_at(Purpose.NOISE, number, *at, moves)[0].tolist()
-    return [-log(-log(max(u, 2.0**-54))) for u in numbers]
+@cache
+def noise(number: int, length: int, moves: int) -> list[list[list[float]]]:
+    """Gumbel noise by row, place and move: numbers of the streams."""
+    row, place = torch.ones((10, length)).nonzero(as_tuple=True)
+    numbers = Streams(0, 10).single_at(Purpose.NOISE, number, row, place, moves).double()
+    table = -torch.log(-torch.log(numbers.clamp(min=2.0**-54)))
+    return table.view(10, length, moves).tolist()
 
 
 def reference(
@@ -56,7 +58,7 @@ def reference(
         if len(inside) <= block or all(sure(rows[i]) >= bar - 1e-12 for i in inside):
             best, after = inside, None
         else:
-            noises = {i: noise(row, number, i, moves) for i in inside}
+            noises = noise(number, len(line), moves)[row]
             tried: dict[tuple[int, ...], tuple[float, dict[int, Row]]] = {}
             for move in range(moves):
                 score = {

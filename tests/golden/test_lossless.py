@@ -151,5 +151,5 @@ def test_what_it_cannot_hold_is_refused() -> None:
         with pytest.raises(MaskwalkError):
             SAMPLERS.build(bad)
     toys = Toys(5, 1)
-    with pytest.raises(MaskwalkError, match="about its canvas as it is"):
+    with pytest.raises(MaskwalkError, match="its canvas as it is"):
         cold("lossless(speculative(k=3))", toys, toys.start())

@@ -11,7 +11,9 @@ from maskwalk.samplers.bisection import Bisection
 from maskwalk.samplers.blocks import Blocks
 from maskwalk.samplers.confidence import Confidence
 from maskwalk.samplers.constant_entropy import ConstantEntropy
+from maskwalk.samplers.core import Core
 from maskwalk.samplers.corrected import Corrected
+from maskwalk.samplers.credit import Credit
 from maskwalk.samplers.dependence_bounded import DependenceBounded
 from maskwalk.samplers.dus import Dus
 from maskwalk.samplers.entropy import Entropy
@@ -48,7 +50,9 @@ __all__ = [
     "Blocks",
     "Confidence",
     "ConstantEntropy",
+    "Core",
     "Corrected",
+    "Credit",
     "DependenceBounded",
     "Dus",
     "Entropy",

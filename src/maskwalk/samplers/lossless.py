@@ -27,14 +27,15 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool
 from torch import Tensor
 
 from maskwalk.decoding.canvas import Canvas, RoundStreams, State
 from maskwalk.decoding.kinds import EXACT, SHAPED
 from maskwalk.decoding.policy import SAMPLERS, Sampler, chooses_first
-from maskwalk.denoiser import Denoiser, masked_positions
+from maskwalk.denoiser import Denoiser
 from maskwalk.errors import MaskwalkError, whole
+from maskwalk.samplers.parts.answers import Answers
 from maskwalk.samplers.parts.inner import Default, Inner, sampler
 from maskwalk.samplers.parts.rows import written
 from maskwalk.specs import Spec
@@ -104,7 +105,7 @@ class Lossless(Sampler):
         asked &= (place <= canvas.state["drafted"][:, None])[:, :, None]
         if canvas.open is not None:
             asked &= canvas.open[:, None]
-        answers = _Answers(denoise, guesses, asked)
+        answers = Answers.to(denoise, guesses, asked)
         now, last = canvas, torch.zeros_like(canvas.state["drafted"])
         going = torch.ones_like(canvas.masked[:, 0])
         for j in range(self.k):
@@ -118,7 +119,7 @@ class Lossless(Sampler):
                 break
         return self._draft(now, answers.of(last), rng)
 
-    def _draft(self, now: Canvas, answers: "_Answers", rng: RoundStreams) -> Canvas:
+    def _draft(self, now: Canvas, answers: Answers, rng: RoundStreams) -> Canvas:
         """What the inner sampler would do next if the last answer held on."""
         guess, going = now, ~self.finished(now)
         drafts, count = [], torch.zeros_like(now.state["drafted"])
@@ -132,9 +133,7 @@ class Lossless(Sampler):
         draft = torch.stack(drafts, 1) if drafts else now.state["draft"]
         return replace(now, state=now.state | {"draft": draft, "drafted": count})
 
-    def _advance(
-        self, canvas: Canvas, rows: Tensor, answers: "_Answers", rng: RoundStreams
-    ) -> Canvas:
+    def _advance(self, canvas: Canvas, rows: Tensor, answers: Answers, rng: RoundStreams) -> Canvas:
         """The inner sampler's step on some of the rows, each in its own round."""
         tokens, state = canvas.tokens, dict(canvas.state)
         for number in canvas.state["round"][rows].unique().tolist():
@@ -148,49 +147,6 @@ class Lossless(Sampler):
                 state[INNER + name] = written(state[INNER + name], some, value)
         state["round"] = canvas.state["round"] + rows
         return replace(canvas, tokens=tokens, state=state)
-
-
-class _Answers:
-    """What the denoiser said of each row's canvases; `of` picks one of them for every row."""
-
-    def __init__(
-        self,
-        denoise: Denoiser,
-        canvases: Int[Tensor, "batch k length"],
-        asked: Bool[Tensor, "batch k length"],
-    ) -> None:
-        self.vocab_size, self.mask_id = denoise.vocab_size, denoise.mask_id
-        self.score_grid = denoise.score_grid
-        self.table: Float[Tensor, "n vocab"] = denoise(canvases.flatten(0, 1), asked.flatten(0, 1))
-        self.index = (asked.flatten().cumsum(0) - 1).view_as(asked).masked_fill(~asked, -1)
-        self.tokens = canvases[:, 0]
-
-    def _with(self, index: Tensor, tokens: Tensor) -> "_Answers":
-        part = object.__new__(_Answers)
-        part.__dict__.update(self.__dict__, index=index, tokens=tokens)
-        return part
-
-    def of(self, which: Int[Tensor, " batch"]) -> "_Answers":
-        """The answer about each row's canvas number `which`."""
-        return self._with(
-            self.index[torch.arange(len(which), device=which.device), which], self.tokens
-        )
-
-    def on(self, rows: Bool[Tensor, " batch"], tokens: Int[Tensor, "part length"]) -> "_Answers":
-        """The same for some of the rows, for a sampler whose canvases are `tokens`."""
-        return self._with(self.index[rows], tokens)
-
-    def __call__(
-        self, tokens: Int[Tensor, "batch length"], at: Bool[Tensor, "batch length"] | None = None
-    ) -> Float[Tensor, "n vocab"]:
-        """The rows of the table for the places in `at`."""
-        found = self.index[masked_positions(tokens, self.mask_id, at)]
-        if not torch.equal(tokens, self.tokens) or bool((found < 0).any()):
-            raise MaskwalkError(
-                "lossless needs an inner sampler that asks about its canvas as it is, and about "
-                "nothing else."
-            )
-        return self.table[found]
 
 
 def _inner(canvas: Canvas) -> Canvas:
