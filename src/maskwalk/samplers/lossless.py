@@ -52,7 +52,8 @@ class Lossless(Sampler):
     inner: Inner = ONE
     k: int = 4
     sweep: ClassVar[tuple[dict[str, Any], ...]] = (
-        *({"inner": ONE, "k": k} for k in (2, 4, 8)),
+        {"inner": ONE, "k": 2},
+        {"inner": ONE, "k": 8},
         {"inner": Spec("random", (), {"block": 1}), "k": 4},
         {"inner": Spec("entropy", (), {"block": 2}), "k": 4},
     )
