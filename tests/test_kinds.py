@@ -1,5 +1,6 @@
 """Every result is exact, factorised or shaped, and a shaped one is measured against the law."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -7,6 +8,8 @@ import pytest
 from maskwalk.bench.cell import Cell, run_cell
 from maskwalk.bench.kinds import Departures, departure_words, kind_of
 from maskwalk.decoding.draw import Draw
+from maskwalk.decoding.kinds import FACTORISED
+from maskwalk.decoding.policy import Sampler
 from maskwalk.samplers import SAMPLERS, Bisection
 from maskwalk.stats import Estimate
 
@@ -26,6 +29,13 @@ KINDS = {
     "remdm": "shaped",
     "p2": "shaped",
     "corrected(random(block=4))": "shaped",
+    "lossless(entropy(block=1), 3)": "exact",
+    "lossless(entropy(block=2), 3)": "shaped",
+    "info_gain(candidates=3)": "shaped",
+    "credit(left_to_right)": "shaped",
+    "core": "shaped",
+    "remdm('fb')": "shaped",
+    "ancestral(64)": "factorised",
 }
 
 
@@ -59,6 +69,39 @@ class OwnStep(Bisection):
 
 def test_a_policy_with_a_step_of_its_own_is_shaped() -> None:
     assert Bisection().law_kind == "factorised" and OwnStep().law_kind == "shaped"
+
+
+@dataclass(frozen=True)
+class Asks(Sampler):
+    """Says it is factorised; asks `asked` times a round and reveals `shown` from the left."""
+
+    asked: int = 1
+    shown: int = 1
+
+    @property
+    def law_kind(self) -> str:
+        return FACTORISED
+
+    def step(self, canvas: Any, denoise: Any, rng: Any) -> Any:
+        chosen = canvas.masked & (canvas.masked.cumsum(1) <= self.shown)
+        for _ in range(self.asked):
+            log_probs = denoise(canvas.tokens, chosen)
+        return canvas.reveal(chosen, rng.draw(log_probs, chosen))
+
+
+@pytest.mark.parametrize(
+    ("asked", "shown", "kind"),
+    [(1, 1, "exact"), (2, 1, "factorised"), (2, 2, "factorised"), (1, 2, "factorised")],
+)
+def test_a_rule_that_asks_several_questions_is_not_exact_by_its_calls(
+    asked: int, shown: int, kind: str
+) -> None:
+    """Two calls and two tokens a round are one token a call, and not one at a time."""
+    SAMPLERS.register("asks")(Asks)
+    try:
+        assert record_of(f"asks({asked}, {shown})")["kind"] == kind
+    finally:
+        del SAMPLERS._makers["asks"]
 
 
 def test_a_sampler_nobody_knows_counts_as_shaped() -> None:

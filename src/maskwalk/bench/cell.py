@@ -213,7 +213,7 @@ def run_cell(
         "sampler": cell.sampler,
         "denoiser": cell.denoiser,
         "mode": cell.mode,
-        "kind": _kind(sampler, draw, decoded, sample),
+        "kind": _kind(sampler, draw, decoded),
         "draw": cell.draw,
         "ties": cell.ties,
         "count": cell.count,
@@ -266,10 +266,10 @@ def _readings(cell: Cell, denoiser: Denoiser, sampler: Sampler, device: str) -> 
     return {REPLAY: row}
 
 
-def _kind(sampler: Sampler, draw: Draw, decoded: Decoded, sample: Sample) -> str:
+def _kind(sampler: Sampler, draw: Draw, decoded: Decoded) -> str:
     """exact, factorised or shaped: what the sampler says, its draws, and what it did."""
-    one_at_a_time = bool((decoded.calls >= sample.masked).all())
-    return result_kind(sampler.law_kind, draw.exact, one_at_a_time)
+    one = bool(((decoded.widest <= 1) & (decoded.calls <= decoded.rounds)).all())
+    return result_kind(sampler.law_kind, draw.exact, one)
 
 
 def cell_record(cell: dict[str, Any], traces: bool, device: str) -> Record:
@@ -278,10 +278,11 @@ def cell_record(cell: dict[str, Any], traces: bool, device: str) -> Record:
 
 
 def _join(parts: list[Decoded]) -> Decoded:
-    tokens, calls, rounds = (
-        torch.cat([getattr(p, name).cpu() for p in parts]) for name in ("tokens", "calls", "rounds")
+    names = ("tokens", "calls", "rounds", "widest")
+    tokens, calls, rounds, widest = (
+        torch.cat([getattr(p, name).cpu() for p in parts]) for name in names
     )
-    return Decoded(tokens, calls, rounds, parts[0].trace)
+    return Decoded(tokens, calls, rounds, widest, parts[0].trace)
 
 
 def _story(decoded: Decoded, sample: Sample) -> TraceRecord | None:

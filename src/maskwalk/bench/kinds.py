@@ -14,7 +14,7 @@ from typing import Any
 from maskwalk.bench.records import HELD_OUT, Record
 from maskwalk.decoding.draw import DRAWS
 from maskwalk.decoding.kinds import EXACT, KINDS, SHAPED, result_kind
-from maskwalk.decoding.policy import SAMPLERS
+from maskwalk.decoding.policy import SAMPLERS, chooses_first
 from maskwalk.errors import MaskwalkError
 from maskwalk.specs import parse
 from maskwalk.stats import Estimate, combined, half_width
@@ -31,22 +31,25 @@ def kind_of(record: Record) -> str:
         return str(known)
     if record["sampler"] == HELD_OUT:  # nobody decoded it
         return EXACT
-    kind, exact_draws = _built(record["sampler"], record.get("draw", ""), record.get("mode", ""))
-    return result_kind(kind, exact_draws, _one_at_a_time(record))
+    kind, exact_draws, plain = _built(
+        record["sampler"], record.get("draw", ""), record.get("mode", "")
+    )
+    return result_kind(kind, exact_draws, plain and _one_at_a_time(record))
 
 
 @lru_cache(maxsize=4096)
-def _built(sampler: str, draw: str, mode: str) -> tuple[str, bool]:
-    """A sampler's kind, and whether its draws are exact."""
+def _built(sampler: str, draw: str, mode: str) -> tuple[str, bool, bool]:
+    """A sampler's kind, whether its draws are exact, and whether it asks once a round."""
     try:
         exact_draws = DRAWS.build(draw).exact if draw else mode == "exact"
-        return SAMPLERS.build(sampler).law_kind, exact_draws
+        rule = SAMPLERS.build(sampler)
+        return rule.law_kind, exact_draws, chooses_first(rule)
     except MaskwalkError:
-        return SHAPED, False
+        return SHAPED, False, False
 
 
 def _one_at_a_time(record: Record) -> bool:
-    """Whether every call of the denoiser revealed one token."""
+    """Whether every call of the denoiser revealed one token: of a policy, one call a round."""
     per_call = record["metrics"].get("tokens_per_call")
     if per_call:
         return bool(per_call["value"] == 1.0)

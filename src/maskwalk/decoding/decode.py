@@ -38,6 +38,7 @@ class Decoded:
     tokens: Int[Tensor, "batch length"]
     calls: Int[Tensor, " batch"]
     rounds: Int[Tensor, " batch"]
+    widest: Int[Tensor, " batch"]  # the most positions that changed in one round
     trace: Trace | None = None
 
 
@@ -65,6 +66,7 @@ def decode(
     device = tokens.device
     counted = Counted(denoiser, batch, device)
     result, rounds = tokens.clone(), torch.zeros(batch, dtype=torch.int64, device=device)
+    widest = rounds.clone()
     trace_rows = batch if trace is True else int(trace)
     recorder = (
         Trace.start(tokens[:trace_rows], streams.ids[:trace_rows], denoiser.mask_id)
@@ -85,7 +87,7 @@ def decode(
                 streams.select(open_rows),
             )
         if len(rows) == 0:
-            return Decoded(result, counted.calls, rounds, recorder)
+            return Decoded(result, counted.calls, rounds, widest, recorder)
         if canvas.round >= check_rounds(rule, rule.max_rounds(length)):
             raise MaskwalkError(
                 f"{rule!r} did not finish {length} positions in {canvas.round} rounds."
@@ -96,9 +98,11 @@ def decode(
         after = check_step(rule, canvas, rule.step(canvas, counted, rng), denoiser.vocab_size)
         if recorder is not None and seen is not None:
             n = int((rows < trace_rows).sum())  # rows stay in order as others leave
-            changed = (canvas.tokens, after.tokens, seen.log_prob, seen.nats)
-            recorder.add(canvas.round, rows[:n], *(x[:n] for x in changed))
+            told = (canvas.tokens, after.tokens, seen.log_prob, seen.nats)
+            recorder.add(canvas.round, rows[:n], *(x[:n] for x in told))
         rounds[rows] += 1
+        changed = (canvas.tokens != after.tokens).sum(1)
+        widest[rows] = torch.maximum(widest[rows], changed)
         canvas = replace(after, round=canvas.round + 1)
 
 

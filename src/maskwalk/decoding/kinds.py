@@ -9,7 +9,9 @@ shaped       everything else: draw first and keep the likely, take tokens back, 
              Its sequences may look better than the law's because they are others. It is measured
              against one-at-a-time decoding of the same denoiser, marked †, and never leads unmarked
 
-A sampler says its kind in its class; draws that are not exact make any result a shaped one.
+A sampler says its kind in its class; draws that are not exact make any result a shaped one. A rule
+that asks several questions in a round and chooses by the answers is not exact merely because it
+reveals one token: only a factorised one that asked once a round is.
 """
 
 EXACT, FACTORISED, SHAPED = "exact", "factorised", "shaped"
@@ -18,7 +20,8 @@ MARK = "†"  # stands beside every shaped result
 
 
 def result_kind(sampler_kind: str, exact_draws: bool, one_at_a_time: bool) -> str:
-    """The kind of a result, from its sampler's, its draws, and whether every round drew one."""
+    """The kind of a result, from its sampler's, its draws, and whether every round asked
+    once and revealed at most one token."""
     if not exact_draws:
         return SHAPED
     return EXACT if sampler_kind == FACTORISED and one_at_a_time else sampler_kind

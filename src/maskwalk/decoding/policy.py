@@ -40,6 +40,11 @@ class Sampler(ABC):
         """What law its tokens have with exact draws: exact, factorised or shaped (kinds.py)."""
         return SHAPED
 
+    @property
+    def reveals_one(self) -> bool:
+        """Whether its rule is one token a round, chosen before it is drawn, whatever the canvas."""
+        return False
+
     def in_world(self, world: World) -> "Sampler":
         """The same sampler, told of its world (and so are the samplers it is made of)."""
         told: dict[str, Any] = {name: part.in_world(world) for name, part in self._parts().items()}

@@ -11,7 +11,9 @@ from maskwalk.samplers.bisection import Bisection
 from maskwalk.samplers.blocks import Blocks
 from maskwalk.samplers.confidence import Confidence
 from maskwalk.samplers.constant_entropy import ConstantEntropy
+from maskwalk.samplers.core import Core
 from maskwalk.samplers.corrected import Corrected
+from maskwalk.samplers.credit import Credit
 from maskwalk.samplers.dependence_bounded import DependenceBounded
 from maskwalk.samplers.dus import Dus
 from maskwalk.samplers.entropy import Entropy
@@ -22,9 +24,11 @@ from maskwalk.samplers.frechet import Frechet
 from maskwalk.samplers.guided_bisection import GuidedBisection
 from maskwalk.samplers.halton import Halton
 from maskwalk.samplers.hierarchy import Hierarchy
+from maskwalk.samplers.info_gain import InfoGain
 from maskwalk.samplers.klass import Klass
 from maskwalk.samplers.left_to_right import LeftToRight
 from maskwalk.samplers.local_leap import LocalLeap
+from maskwalk.samplers.lossless import Lossless
 from maskwalk.samplers.low_confidence import LowConfidence
 from maskwalk.samplers.margin import Margin
 from maskwalk.samplers.maskgit import Maskgit
@@ -52,7 +56,9 @@ __all__ = [
     "Blocks",
     "Confidence",
     "ConstantEntropy",
+    "Core",
     "Corrected",
+    "Credit",
     "DependenceBounded",
     "Dus",
     "Entropy",
@@ -63,9 +69,11 @@ __all__ = [
     "GuidedBisection",
     "Halton",
     "Hierarchy",
+    "InfoGain",
     "Klass",
     "LeftToRight",
     "LocalLeap",
+    "Lossless",
     "LowConfidence",
     "Margin",
     "Maskgit",

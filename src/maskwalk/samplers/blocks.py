@@ -61,6 +61,11 @@ class Blocks(Sampler):
         return sampler("inner", self.inner).law_kind
 
     @property
+    def reveals_one(self) -> bool:
+        """As the inner sampler."""
+        return sampler("inner", self.inner).reveals_one
+
+    @property
     def remasks(self) -> bool:  # type: ignore[override]
         """Whether the inner sampler does."""
         return sampler("inner", self.inner).remasks

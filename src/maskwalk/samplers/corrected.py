@@ -34,7 +34,8 @@ from maskwalk.denoiser import Denoiser
 from maskwalk.errors import MaskwalkError, one_of, real, whole
 from maskwalk.samplers.bisection import Bisection
 from maskwalk.samplers.parts.inner import Default, Inner, sampler
-from maskwalk.samplers.parts.phases import inner_round, inner_state, written
+from maskwalk.samplers.parts.phases import inner_round, inner_state
+from maskwalk.samplers.parts.rows import written
 from maskwalk.samplers.parts.support import own_support, support
 from maskwalk.specs import Spec
 from maskwalk.worlds.world import World

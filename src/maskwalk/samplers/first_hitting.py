@@ -25,6 +25,11 @@ from maskwalk.decoding.view import View
 class FirstHitting(UnmaskingPolicy):
     """The reverse process in continuous time, one unmasking after another."""
 
+    @property
+    def reveals_one(self) -> bool:
+        """Always."""
+        return True
+
     def first_picks(self, length: int) -> range:
         """Any position, always."""
         return range(length)

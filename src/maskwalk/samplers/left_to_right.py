@@ -18,6 +18,11 @@ from maskwalk.decoding.view import View
 class LeftToRight(UnmaskingPolicy):
     """Left to right: the first masked position, one a round."""
 
+    @property
+    def reveals_one(self) -> bool:
+        """Always."""
+        return True
+
     def choose(
         self, view: View, state: State, rng: RoundStreams
     ) -> tuple[Bool[Tensor, "batch length"], State]:

@@ -44,6 +44,11 @@ class Pc(UnmaskingPolicy):
         real("alpha", self.alpha, 1e-9)
         whole("block", self.block, 1)
 
+    @property
+    def reveals_one(self) -> bool:
+        """With one a round."""
+        return self.block == 1
+
     def init(self, canvas: Canvas) -> State:
         """No frequencies yet (the vocabulary's size is not known yet either)."""
         unknown = torch.full((len(canvas.tokens), 1), -1.0, dtype=torch.float64)

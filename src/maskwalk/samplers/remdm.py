@@ -9,10 +9,15 @@ unmasks with probability (α_s − (1 − σ_i) α_t)/(1 − α_t); the share re
     conf     σ_i = σ_max · softmax_i(−p_i(x_i) when revealed), 0 where masked (η is not used)
     loop     α rises to α_on = .9 at t_on = .55, stays until t_off = .05, then rises to 1;
              σ = min(η, σ_max) while it stays, else 0     η = .02
+    fb       σ = min((α_s − α_t)/α_t, σ_max): the forward–backward corrector, which takes back in
+             expectation as many tokens as a step without remasking reveals (η is not used)
 
 Default cap, 16 steps. Source: ReMDM [arXiv 2503.00307]. The public code draws with top-p .9,
 dropping the token that crosses (Draw(top_p_strict=.9)), and calls in every step; a sequence with
 nothing masked is not charged here. Given tokens take no part, neither in coins nor in the softmax.
+fb is the plain corrector of discrete diffusion [arXiv 2407.21243] in the form of the public ReMDM
+code (kuleshov-group/remdm f830d65); there σ is not bounded by σ_max, which differs in the last step
+alone, and what that leaves masked becomes an argmax.
 """
 
 from dataclasses import dataclass, replace
@@ -28,14 +33,14 @@ from maskwalk.denoiser import Denoiser
 from maskwalk.errors import ROUNDS, one_of, real, whole
 from maskwalk.kernels.rows import keep_rows
 
-ETA = {"cap": 0.008, "rescale": 0.015, "conf": 1.0, "loop": 0.02}
+ETA = {"cap": 0.008, "rescale": 0.015, "conf": 1.0, "loop": 0.02, "fb": 1.0}
 T_ON, T_OFF, ALPHA_ON = 0.55, 0.05, 0.9
 
 
 @SAMPLERS.register("remdm")
 @dataclass(frozen=True)
 class Remdm(Sampler):
-    """Remasks: MDLM's reverse process that takes tokens back, in four kinds."""
+    """Remasks: MDLM's reverse process that takes tokens back, in five kinds."""
 
     kind: str = "cap"
     steps: int = 16
@@ -43,7 +48,7 @@ class Remdm(Sampler):
     remasks: ClassVar[bool] = True
     sweep: ClassVar[tuple[dict[str, Any], ...]] = (
         *({"kind": "cap", "steps": steps} for steps in (8, 16, 32)),
-        *({"kind": kind, "steps": 16} for kind in ("rescale", "conf", "loop")),
+        *({"kind": kind, "steps": 16} for kind in ("rescale", "conf", "loop", "fb")),
     )
 
     def __post_init__(self) -> None:
@@ -84,6 +89,9 @@ class Remdm(Sampler):
             return most * weight / weight.sum(1, keepdim=True).clamp(min=1e-300)
         if self.kind == "rescale":
             return (eta * most).expand_as(p)
+        if self.kind == "fb":
+            rise = (self.alpha(s) - self.alpha(t)) / self.alpha(t).clamp(min=1e-300)
+            return torch.minimum(rise, most).expand_as(p)
         coin = most.clamp(max=eta)
         if self.kind == "loop":
             coin = torch.where((t > T_OFF) & (t <= T_ON), coin, 0.0)

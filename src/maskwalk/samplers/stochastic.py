@@ -52,6 +52,11 @@ class Stochastic(UnmaskingPolicy):
         """What the inner policy remembers from one block to the next."""
         return tuple(f"inner {name}" for name in policy("inner", self.inner).lasting)
 
+    @property
+    def reveals_one(self) -> bool:
+        """As the inner policy."""
+        return policy("inner", self.inner).reveals_one
+
     def first_picks(self, length: int) -> range | None:
         """As the inner policy's: the noise is alike everywhere."""
         return policy("inner", self.inner).first_picks(length)

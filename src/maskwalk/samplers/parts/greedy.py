@@ -30,6 +30,11 @@ class Greedy(UnmaskingPolicy):
     def __post_init__(self) -> None:
         check_counts(self.block, self.steps, self.spread)
 
+    @property
+    def reveals_one(self) -> bool:
+        """With one a round."""
+        return self.block == 1 and self.steps is None
+
     def first_picks(self, length: int) -> range:
         """Any position, if all scores tie."""
         return range(length)

@@ -9,6 +9,7 @@ from maskwalk.decoding.canvas import Canvas, RoundStreams, State
 from maskwalk.decoding.counting import asking_for
 from maskwalk.decoding.policy import Sampler
 from maskwalk.denoiser import Denoiser
+from maskwalk.samplers.parts.rows import written
 
 PREFIX = "inner "
 
@@ -37,10 +38,3 @@ def inner_round(
     for name, value in inner_state(after.state).items():
         state[name] = written(state[name], rows, value)
     return replace(canvas, tokens=written(canvas.tokens, rows, after.tokens), state=state)
-
-
-def written(old: Tensor, rows: Bool[Tensor, " batch"], new: Tensor) -> Tensor:
-    """`new` in some of the rows; a table that has grown wider meanwhile is widened in the rest."""
-    table = old.expand(len(old), *new.shape[1:]).clone()
-    table[rows] = new
-    return table
