@@ -164,9 +164,8 @@ def _laws_compared(trial: Trial) -> Result:
     together = torch.cat([found.tokens[0 :: len(prompts)] for found in beside])
     p, statistic, freedom = two_samples(torch.cat(alone), together)
     alike, place = _alike(together, torch.cat([*alone, together]))
-    evidence = {
-        "p": p, "chi_square": statistic, "freedom": freedom, "alone": ALONE, "p of neighbours": alike
-    }  # fmt: skip
+    evidence = {"p": p, "chi_square": statistic, "freedom": freedom, "alone": ALONE}
+    evidence["p of neighbours"] = alike
     if p < FALSE_ALARM:
         said = f"have different laws (chi-square {statistic:.0f} on {freedom})"
         return Result(
