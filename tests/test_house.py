@@ -19,9 +19,9 @@ COINS = Path(__file__).parent / "coins.py"
 MAY_KNOW = ("worlds", "paper", "bench/verdict", "cli/generate.py")
 
 
-def test_at_most_18_entries_at_the_top() -> None:
+def test_at_most_19_entries_at_the_top() -> None:
     beside = {"__init__.py", "__main__.py", "py.typed", "__pycache__"}
-    assert len({path.name for path in SOURCE.iterdir()} - beside) <= 18
+    assert len({path.name for path in SOURCE.iterdir()} - beside) <= 19
 
 
 def builtin_metrics() -> set[str]:

@@ -20,6 +20,7 @@ LAYERS = [
     "analysis",  # 4: what is known of it
     "training",
     "bench",  # 5: what runs it
+    "testing",
     "report",  # 6: what shows it
     "paper",
     "cli",  # 7: what a person types

@@ -45,6 +45,9 @@ PUBLIC = {
     "bench.records": ("Record", "read_records"),
     "bench.verdict.result": ("Evaluation",),
     "bench.verdict.run": ("evaluate",),
+    "testing.model": ("OracleModel",),
+    "testing.result": ("Audit",),
+    "testing.audit": ("audit",),
 }
 _HOME = {name: module for module, names in PUBLIC.items() for name in names}
 __all__ = ["PUBLIC", "__version__", *_HOME]
@@ -95,6 +98,9 @@ if TYPE_CHECKING:  # the same for type checkers, which do not run __getattr__ (t
     from maskwalk.stats import Estimate as Estimate
     from maskwalk.streams import Purpose as Purpose
     from maskwalk.streams import Streams as Streams
+    from maskwalk.testing.audit import audit as audit
+    from maskwalk.testing.model import OracleModel as OracleModel
+    from maskwalk.testing.result import Audit as Audit
     from maskwalk.worlds.checks import broken_world as broken_world
     from maskwalk.worlds.exact.partition import Partition as Partition
     from maskwalk.worlds.metrics import METRICS as METRICS

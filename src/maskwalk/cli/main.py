@@ -10,6 +10,7 @@ import typer
 from rich.text import Text
 
 from maskwalk import __version__
+from maskwalk.cli.audit import audit
 from maskwalk.cli.bench import bench
 from maskwalk.cli.catalogue import list_
 from maskwalk.cli.common import err, out
@@ -51,6 +52,7 @@ for command in (
     compare,
     diagnose,
     evaluate,
+    audit,
     theory,
     zoo,
     train,
