@@ -84,18 +84,21 @@ def test_what_the_checkpoints_say_of_themselves(
     (real / "config.json").write_text(json.dumps(about))
     found = describe_checkpoint(real)
     assert found.kind == "masked" and found.shifted and found.mask_id == 7
-    assert found.automatic == "AutoModel" and found.remote
+    assert found.native is not None and not found.remote  # its code is not needed
     about = {"model_type": "llada", "auto_map": {"AutoModelForCausalLM": "m.L", "AutoModel": "m"}}
     (real / "config.json").write_text(json.dumps(about))
     found = describe_checkpoint(real)
     assert (found.kind, found.shifted, found.mask_id) == ("masked", False, 126336)
-    assert found.automatic == "AutoModelForCausalLM"
+    assert found.native is not None
+    code = {"model_type": "new", "auto_map": {"AutoModel": "m.D"}}
+    (real / "config.json").write_text(json.dumps(code))
+    assert describe_checkpoint(real).automatic == "AutoModel" and describe_checkpoint(real).remote
 
 
 def test_shift_and_mask_can_be_told(folder: Path) -> None:
-    straight, shifted = load(folder / "dream"), load(folder / "dream", shifted=True, mask="1")
+    shifted, straight = load(folder / "dream"), load(folder / "dream", shifted=False, mask="104")
     assert isinstance(shifted.denoiser, Masked) and shifted.denoiser.shifted
-    assert not straight.denoiser.shifted and straight.mask == shifted.mask == 1
+    assert not straight.denoiser.shifted and straight.mask == shifted.mask == 104
     tokens = canvas(straight, prompt="the cat", length=8)
     assert not torch.allclose(straight.denoiser(tokens), shifted.denoiser(tokens))
 
@@ -251,7 +254,8 @@ def test_no_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_remote_code_and_precision_are_asked_for(folder: Path, tmp_path: Path) -> None:
     remote = copy_of(folder / "dream", tmp_path / "remote")
     config = json.loads((remote / "config.json").read_text())
-    (remote / "config.json").write_text(json.dumps(config | {"auto_map": {"AutoModel": "m.D"}}))
+    config |= {"auto_map": {"AutoModel": "m.D"}, "model_type": "new"}
+    (remote / "config.json").write_text(json.dumps(config))
     with pytest.raises(MaskwalkError, match="Python code that comes with it"):
         load(remote)
     with pytest.raises(MaskwalkError, match="On a CPU the network runs in float32"):
@@ -299,9 +303,9 @@ def test_unmasking_is_in_colour(models: dict[str, LanguageModel]) -> None:
     from maskwalk.cli.unmasking import rounds
 
     made = generate(
-        models["llada"], "p2(steps=4, eta=3.0)", prompt="the cat", length=20, trace=True
+        models["dream"], "p2(steps=4, eta=3.0)", prompt="the cat", length=20, trace=True
     )
-    lines = list(rounds(models["llada"], made, colour=True))
+    lines = list(rounds(models["dream"], made, colour=True))
     styles = {str(span.style) for line in lines for span in line.spans}
     assert {"dim", "bold green", "bold red"} <= styles and not any(str(x.style) for x in lines)
     assert len(lines) == 1 + int(made.rounds[0]) and "[" not in lines[-1].plain

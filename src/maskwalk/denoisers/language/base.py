@@ -62,6 +62,7 @@ class LogMarginals:
             del logits  # before the next slice is made
 
     def _normalise(self, logits: Tensor, part: Tensor) -> None:
+        logits = logits.to(part.device)  # a model may lie on several
         if logits.is_cuda:
             from maskwalk.kernels.normalise import normalise
 

@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from maskwalk.denoisers.language.native import NATIVE, Native
 from maskwalk.errors import MaskwalkError, one_of
 from maskwalk.reading import Wrong, flag, json_value, listed, maybe, table, text, whole
 from maskwalk.resources import need, read_file
 
 KINDS = ("mdlm", "masked", "causal")
-SHIFTED = ("dream",)  # model types whose logits at i speak of i + 1
-MASKS = {"llada": 126336, "dream": 151666}  # as public decoding code has them
 LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "n_blocks", "encoder_layers")
 WIDTHS = ("hidden_size", "d_model", "n_embd", "dim", "hidden_dim")
 CONFIG = table(
@@ -45,6 +44,7 @@ class Checkpoint:
     shifted: bool = False
     automatic: str = ""  # the Auto class of transformers that loads it
     remote: bool = False  # whether its network is Python code that comes with it
+    native: Native | None = None  # whether it is a known network under other names
 
 
 def describe_checkpoint(directory: Path, kind: str | None = None) -> Checkpoint:
@@ -57,7 +57,11 @@ def describe_checkpoint(directory: Path, kind: str | None = None) -> Checkpoint:
     built = [str(a) for a in config.get("architectures") or ()]
     if kind == "mdlm" or (kind is None and (name == "mdlm" or (not config and not built))):
         return Checkpoint("mdlm")
-    mask = config.get("mask_token_id", MASKS.get(name))
+    mask = config.get("mask_token_id")
+    if name in NATIVE and kind in (None, "masked"):
+        native = NATIVE[name]
+        mask = native.mask_id if mask is None else mask
+        return Checkpoint("masked", mask, native.shifted, native=native)
     mapped = config.get("auto_map") or {}
     reads_both_ways = config.get("is_causal") is False or mask is not None
     masked = _masked(name, built) or "AutoModelForMaskedLM" in mapped
@@ -66,7 +70,7 @@ def describe_checkpoint(directory: Path, kind: str | None = None) -> Checkpoint:
     automatic = "AutoModelForMaskedLM" if masked else "AutoModelForCausalLM"
     if mapped and automatic not in mapped:
         automatic = "AutoModel"
-    return Checkpoint(kind, mask, name in SHIFTED, automatic, bool(mapped))
+    return Checkpoint(kind, mask, False, automatic, bool(mapped))
 
 
 def _masked(name: str, built: list[str]) -> bool:

@@ -2,21 +2,27 @@
 
 Weights are read from safetensors only. What the checkpoint says of itself decides how it is loaded
 (see `checkpoint`); every guess can be overruled by an argument. Code that comes with a checkpoint
-runs only if `trust_remote_code` says so.
+runs only if `trust_remote_code` says so; LLaDA and Dream need none (see `native`). Before it is
+given out, a model is asked a few questions that a wrong one does not answer (see `selftest`).
 """
 
 import hashlib
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from maskwalk.denoisers.language.base import TextDenoiser
 from maskwalk.denoisers.language.causal import Causal
 from maskwalk.denoisers.language.checkpoint import Checkpoint, describe_checkpoint
 from maskwalk.denoisers.language.masked import Masked
 from maskwalk.denoisers.language.mdlm import load_mdlm
 from maskwalk.denoisers.language.model import LanguageModel
+from maskwalk.denoisers.language.networks import native_network, network_of
+from maskwalk.denoisers.language.selftest import self_test
+from maskwalk.denoisers.language.streaming import DeviceMap
 from maskwalk.denoisers.language.tokenizer import (
     around,
     check_vocabulary,
@@ -25,7 +31,7 @@ from maskwalk.denoisers.language.tokenizer import (
     read_tokenizer,
     token_of,
 )
-from maskwalk.errors import MaskwalkError, one_of
+from maskwalk.errors import MaskwalkError, memory_ran_out, one_of
 from maskwalk.resources import need, quiet
 
 HF = "hf:"
@@ -44,13 +50,16 @@ def load(
     cache: bool = True,
     device: str = "cpu",
     precision: str = "float32",
+    device_map: DeviceMap | None = None,
+    check: bool = True,
     trust_remote_code: bool = False,
 ) -> LanguageModel:
     """The model in a directory or of a hub name (`hf:` in front is optional).
 
     kind, mask and end_of_text (an id, or the token's text), shifted: overrule what the checkpoint
     says. rows: how many sequences run together; a text is the same in any batch at one value.
-    precision: of the network's weights; float32 on a CPU.
+    precision: of the network's weights; float32 on a CPU. device_map: "auto" spreads a large model
+    over all accelerators (needs the package accelerate). check: whether to ask it a few questions.
     """
     one_of("precision", precision, ("float32", "float16", "bfloat16"))
     if precision != "float32" and device == "cpu":
@@ -63,35 +72,81 @@ def load(
     if end_of_text is None:
         end_of_text = reader.eos_token_id
     stop = None if end_of_text is None else token_of(end_of_text, reader)
-    if known.kind == "mdlm":
-        return _mdlm(directory, reader, mask, stop, rows, device, precision)
-    model, notes = _network(directory, known, device, precision, trust_remote_code)
-    size = int(model.config.vocab_size)
-    check_vocabulary(reader, size, directory)
+    try:
+        if known.kind == "mdlm":
+            model = _mdlm(directory, reader, mask, stop, rows, device, precision)
+        else:
+            network, notes = (native_network if known.native else network_of)(
+                directory, known, device, precision, device_map, trust_remote_code
+            )
+            check_vocabulary(reader, int(network.config.vocab_size), directory)
+            if known.kind == "causal":
+                model = _causal(network, reader, stop, rows, cache)
+            else:
+                told = known.shifted if shifted is None else shifted
+                mask_id = mask_of(mask, reader, known, directory)
+                model = _masked(network, reader, mask_id, told, stop, rows)
+            model = replace(model, notes=notes)
+        if check and isinstance(model.denoiser, TextDenoiser):
+            self_test(model.denoiser, directory, model.device)
+    except MaskwalkError:
+        raise
+    except Exception as problem:  # of a network that is called in a way its authors did not mean
+        if memory_ran_out(problem):
+            raise
+        why = " ".join(f"{type(problem).__name__}: {problem}".split())[:300]
+        raise MaskwalkError(
+            f"{directory} was read as a {known.kind} model, which then failed ({why}). Say what it "
+            "is (--kind), or load it yourself and wrap it: maskwalk.Masked(model, mask_id=…)."
+        ) from None
+    return model
+
+
+def _causal(network: Any, reader: Any, stop: int | None, rows: int, cache: bool) -> LanguageModel:
+    begin, _ = around(reader)
+    first = begin[0] if begin else reader.bos_token_id
+    first = reader.eos_token_id if first is None else first
+    never = forbidden_tokens(reader, int(network.config.vocab_size), stop)
+    denoiser = Causal(network, begin=first, cache=cache, rows=rows, forbidden=never)
+    limit = longest(network.config, reader)
+    return LanguageModel(denoiser, reader, (), (), stop, limit, device=place_of(network))
+
+
+def _masked(
+    network: Any, reader: Any, mask_id: int, shifted: bool, stop: int | None, rows: int
+) -> LanguageModel:
     begin, end = around(reader)
-    limit = longest(model.config, reader)
-    if known.kind == "causal":
-        first = begin[0] if begin else reader.bos_token_id
-        first = reader.eos_token_id if first is None else first
-        forbidden = forbidden_tokens(reader, size, stop)
-        denoiser = Causal(model, begin=first, cache=cache, rows=rows, forbidden=forbidden)
-        return LanguageModel(denoiser, reader, (), (), stop, limit, notes, device)
     stop = None if stop in end else stop  # the text's end is where the canvas ends
-    mask_id = token_of(mask, reader) if mask is not None else reader.mask_token_id
-    mask_id = known.mask_id if mask_id is None else mask_id
-    if mask_id is None:
+    never = forbidden_tokens(reader, int(network.config.vocab_size), stop)
+    denoiser = Masked(network, mask_id=mask_id, shifted=shifted, rows=rows, forbidden=never)
+    limit = longest(network.config, reader)
+    return LanguageModel(denoiser, reader, begin, end, stop, limit, device=place_of(network))
+
+
+def mask_of(mask: int | str | None, reader: Any, known: Checkpoint, directory: Path) -> int:
+    """The mask's id: what was said, or what tokenizer and config.json agree on."""
+    if mask is not None:
+        return token_of(mask, reader)
+    named = {reader.mask_token_id, known.mask_id} - {None}
+    if len(named) > 1:
+        raise MaskwalkError(
+            f"The tokenizer of {directory} names {reader.mask_token_id} as the mask, its "
+            f"config.json {known.mask_id}; say which one it was trained with: mask=… (--mask)."
+        )
+    if not named:
         raise MaskwalkError(
             f"Neither the tokenizer nor config.json of {directory} names a mask token; give its "
             "id or text: mask=… (--mask)."
         )
-    masked = Masked(
-        model,
-        mask_id=mask_id,
-        shifted=known.shifted if shifted is None else shifted,
-        rows=rows,
-        forbidden=forbidden_tokens(reader, size, stop),
-    )
-    return LanguageModel(masked, reader, begin, end, stop, limit, notes, device)
+    return int(named.pop())
+
+
+def place_of(network: Any) -> str:
+    """The device that reads tokens: where the embeddings are."""
+    weight = network.get_input_embeddings().weight
+    hook = getattr(network.get_input_embeddings(), "_hf_hook", None)
+    where = getattr(hook, "execution_device", None)
+    return str(weight.device if where is None else torch.device(where))
 
 
 def find(source: str | Path) -> Path:
@@ -130,42 +185,6 @@ def _mdlm(
     return LanguageModel(
         denoiser, reader, end_of_text=stop, longest=denoiser.config.length, device=device
     )
-
-
-def _network(
-    directory: Path, known: Checkpoint, device: str, precision: str, trusted: bool
-) -> tuple[Any, tuple[str, ...]]:
-    """The model by `transformers`, whole, and what is odd about its file."""
-    if known.remote and not trusted:
-        raise MaskwalkError(
-            f"The network of {directory} is Python code that comes with it. Read it, then allow it "
-            "with trust_remote_code=True (--trust-remote-code); or load the model yourself and "
-            "wrap it: maskwalk.Masked(model, mask_id=…)."
-        )
-    try:
-        with quiet() as transformers:
-            model, about = getattr(transformers, known.automatic).from_pretrained(
-                directory,
-                dtype=getattr(torch, precision),
-                use_safetensors=True,
-                local_files_only=True,
-                trust_remote_code=trusted,
-                output_loading_info=True,
-            )
-    except Exception as problem:  # nobody lists what a damaged or foreign checkpoint may raise
-        why = " ".join(str(problem).split())[:300]
-        raise MaskwalkError(
-            f"{directory} cannot be loaded as a {known.kind} model: {why} Check that config.json "
-            "and weights belong together, or say what it is: kind=… (--kind)."
-        ) from None
-    missing, extra = sorted(about["missing_keys"]), sorted(about["unexpected_keys"])
-    if missing:
-        raise MaskwalkError(
-            f"{directory} lacks {missing[0]} ({len(missing)} weights in all), which would be left "
-            "random: this is not a whole model of the kind its config.json describes."
-        )
-    notes = [f"{len(extra)} weights of the file are not used, such as {extra[0]}"] if extra else []
-    return model.to(device), tuple(notes)
 
 
 def weights_hash(directory: Path) -> str:

@@ -65,10 +65,11 @@ class Masked(TextDenoiser):
             row, position = at[group].nonzero(as_tuple=True)
             source = (position - 1).clamp(min=0) if self.shifted else position
             if self._map is not None:
-                states.append(states_before(self.model, self._map, given)[row, source])
+                before = states_before(self.model, self._map, given).to(tokens.device)
+                states.append(before[row, source])
             else:
                 logits = logits_of(self.model(given), given, self.vocab_size)
-                answer.append(logits[row, source])
+                answer.append(logits.to(tokens.device)[row, source])
         if self._map is not None:
             answer.append_mapped(torch.cat(states), self._map)
 
@@ -157,6 +158,8 @@ def _check_mask(model: nn.Module, mask_id: int) -> None:
 
 def check_device(model: Model, tokens: Tensor) -> None:
     """A sentence where model and tokens are in different places."""
+    if getattr(model, "hf_device_map", None) is not None:
+        return  # on several devices, and it moves what it is given
     weight = next(model.parameters(), None) if isinstance(model, nn.Module) else None
     if weight is not None and weight.device.type != tokens.device.type:
         raise MaskwalkError(

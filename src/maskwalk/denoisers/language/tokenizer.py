@@ -4,9 +4,11 @@ from pathlib import Path
 from typing import Any
 
 from maskwalk.errors import MaskwalkError
-from maskwalk.resources import quiet
+from maskwalk.reading import Wrong, json_value
+from maskwalk.resources import quiet, read_file
 
 SPECIAL = tuple(f"{name}_token_id" for name in ("unk", "pad", "bos", "eos", "cls", "sep"))
+VOCABULARIES = "tokenizer.json, vocab.txt, or vocab.json and merges.txt"
 ENDLESS = 1 << 30  # tokenizers without a limit state a huge one
 
 
@@ -14,15 +16,41 @@ def read_tokenizer(where: Path, model: Path, trusted: bool = False) -> Any:
     """The tokenizer in a directory, or a sentence that says which one to give."""
     try:
         with quiet() as transformers:
-            return transformers.AutoTokenizer.from_pretrained(
-                where, local_files_only=True, trust_remote_code=trusted
-            )
+            maker = transformers.AutoTokenizer
+            if _said(where).get("tokenizer_class") == "DreamTokenizer":
+                maker, trusted = transformers.Qwen2Tokenizer, False  # whose code it is
+            reader = maker.from_pretrained(where, local_files_only=True, trust_remote_code=trusted)
     except Exception as problem:  # nobody lists what a damaged file may raise
         why = " ".join(str(problem).split())[:200]
         raise MaskwalkError(
             f"{where} brings no tokenizer that can be read ({why}). Give the one {model.name} was "
             "trained with: tokenizer=… (--tokenizer; for the public MDLM it is gpt2)."
         ) from None
+    if len(reader) <= len(set(reader.all_special_ids)):
+        raise MaskwalkError(
+            f"The tokenizer in {where} knows no tokens but its special ones: its vocabulary "
+            f"({VOCABULARIES}) is missing. Put that file beside the others, or give a tokenizer "
+            "that is whole: tokenizer=… (--tokenizer)."
+        )
+    added = _said(where).get("added_tokens_decoder")
+    for token_id, token in added.items() if isinstance(added, dict) else ():
+        text = token.get("content") if isinstance(token, dict) else None
+        if isinstance(text, str) and str(reader.convert_tokens_to_ids(text)) != str(token_id):
+            raise MaskwalkError(
+                f"{where} numbers its token {text!r} {token_id}, and the tokenizer read from it "
+                f"{reader.convert_tokens_to_ids(text)}: its files do not belong together."
+            )
+    return reader
+
+
+def _said(where: Path) -> dict[str, Any]:
+    """What tokenizer_config.json says; empty if there is none, or none that can be read."""
+    file = where / "tokenizer_config.json"
+    try:
+        said = json_value(read_file(file)) if file.exists() else {}
+    except Wrong:
+        return {}  # the reader itself will say so
+    return said if isinstance(said, dict) else {}
 
 
 def token_of(given: int | str, tokenizer: Any) -> int:
