@@ -57,10 +57,10 @@ class Toy:
 
     @property
     def starts(self) -> list[list[int]]:
-        """Empty canvases, prompts, tokens given in the middle, and both, for every network."""
+        """Empty canvases, prompts, tokens given in the middle, and both: two for every network."""
         middle = self.length // 2
         given = ([], [0, 1, 2], [self.length // 3, middle], [0, middle + 1])
-        named = [self.canvas(some, network) for network in range(NETWORKS) for some in given]
+        named = [self.canvas(given[j % 4], j // 2) for j in range(2 * NETWORKS)]
         return [self.canvas([]), self.canvas([0, middle]), *named]
 
 

@@ -6,83 +6,29 @@ with fixed seeds, so a pass stays a pass.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Int
 from scipy.stats import chi2
 from torch import Tensor
 
 from maskwalk.analysis.contract.redraw import chooses_blindly, redrawn_share
+from maskwalk.analysis.contract.stand import BrokenContract, Sequential, Stand, run, same
+from maskwalk.analysis.contract.wrapped import fits_in_wrappers
 from maskwalk.analysis.law import sampler_law
-from maskwalk.decoding.canvas import RoundStreams
-from maskwalk.decoding.decode import Decoded, decode
 from maskwalk.decoding.kinds import EXACT, FACTORISED
 from maskwalk.decoding.policy import Sampler, UnmaskingPolicy
 from maskwalk.decoding.scores import score
-from maskwalk.decoding.view import View
-from maskwalk.denoiser import Denoiser
 from maskwalk.errors import MaskwalkError, UserCodeError, own_source
 from maskwalk.stats import goodness_of_fit
-from maskwalk.streams import Purpose, Streams
 
 FALSE_ALARM = 1e-6
-
-
-class BrokenContract(AssertionError):
-    """What a sampler does that it must not do."""
-
-
-@dataclass(frozen=True)
-class Stand:
-    """What a sampler is tried on: a small denoiser, and one whose marginals are all alike."""
-
-    denoiser: Denoiser
-    flat: Denoiser
-    length: int
-    samples: int = 4000
-
-    def canvas(self, batch: int, seed: int = 7) -> Int[Tensor, "batch length"]:
-        """Fully masked rows, half-masked ones, rows with given ends, and one that is complete.
-
-        The tokens revealed are ones the denoiser itself produces, so they can occur together.
-        """
-        full = torch.full((batch, self.length), self.denoiser.mask_id)
-        ids = torch.arange(batch)
-        whole = decode(_Sequential(), self.denoiser, full, streams=Streams(seed, ids)).tokens
-        keep = Streams(seed + 1, ids).uniform(Purpose.CHOICE, 0, self.length) < 0.3
-        ends = torch.zeros_like(keep)
-        ends[:, [0, -1]] = True
-        kind = (ids % 8)[:, None]
-        reveal_mask = torch.where(kind < 3, keep, torch.where(kind < 5, ends, False)) | (kind == 7)
-        return torch.where(reveal_mask, whole, full)
-
-
-class _Sequential(UnmaskingPolicy):
-    """Left to right: the plainest correct sampler, to make canvases with."""
-
-    def choose(
-        self, view: View, state: dict[str, Tensor], rng: RoundStreams
-    ) -> tuple[Tensor, dict[str, Tensor]]:
-        return view.masked & (view.masked.cumsum(1) == 1), state
-
-
-def _run(
-    sampler: Sampler,
-    denoiser: Denoiser,
-    tokens: Tensor,
-    ids: Tensor | None = None,
-    ties: str = "uniform",
-) -> Decoded:
-    ids = torch.arange(len(tokens)) if ids is None else ids
-    return decode(sampler, denoiser, tokens, streams=Streams(11, ids), ties=ties, trace=True)
 
 
 def terminates(sampler: Sampler, stand: Stand) -> None:
     """Fills every position with a clean token, keeps what was given, reveals in every round."""
     tokens = stand.canvas(64)
-    result = _run(sampler, stand.denoiser, tokens)
+    result = run(sampler, stand.denoiser, tokens)
     given = tokens != stand.denoiser.mask_id
     if not bool((result.tokens[given] == tokens[given]).all()):
         raise BrokenContract("A given token was changed.")
@@ -97,30 +43,20 @@ def terminates(sampler: Sampler, stand: Stand) -> None:
 def deterministic(sampler: Sampler, stand: Stand) -> None:
     """The same seed gives the same tokens, calls and trace."""
     tokens = stand.canvas(64)
-    one, two = (_run(sampler, stand.denoiser, tokens) for _ in range(2))
-    _same(one, two, torch.arange(64), torch.arange(64), "run twice with the same seed")
+    one, two = (run(sampler, stand.denoiser, tokens) for _ in range(2))
+    same(one, two, torch.arange(64), torch.arange(64), "run twice with the same seed")
 
 
 def batch_free(sampler: Sampler, stand: Stand) -> None:
     """A sequence's result does not depend on the batch: sizes 1, 7 and 512, and permuted."""
     tokens = stand.canvas(512)
-    everyone = _run(sampler, stand.denoiser, tokens)
+    everyone = run(sampler, stand.denoiser, tokens)
     for some in (*torch.arange(8).split(1), torch.arange(7), torch.arange(8, 15)):
-        part = _run(sampler, stand.denoiser, tokens[some], some)
-        _same(everyone, part, some, torch.arange(len(some)), f"in a batch of {len(some)}")
+        part = run(sampler, stand.denoiser, tokens[some], some)
+        same(everyone, part, some, torch.arange(len(some)), f"in a batch of {len(some)}")
     order = torch.from_numpy(np.random.Generator(np.random.Philox(3)).permutation(512))
-    shuffled = _run(sampler, stand.denoiser, tokens[order], order)
-    _same(everyone, shuffled, order, torch.arange(512), "in a permuted batch")
-
-
-def _same(one: Decoded, two: Decoded, rows: Tensor, others: Tensor, where: str) -> None:
-    assert one.trace is not None and two.trace is not None
-    if not torch.equal(one.calls[rows], two.calls[others]):
-        raise BrokenContract(f"A sequence takes another number of calls {where}.")
-    if not torch.equal(one.trace.reveal_rounds()[rows], two.trace.reveal_rounds()[others]):
-        raise BrokenContract(f"A sequence is revealed in another order {where}.")
-    if not torch.equal(one.tokens[rows], two.tokens[others]):
-        raise BrokenContract(f"A sequence gets other tokens {where}.")
+    shuffled = run(sampler, stand.denoiser, tokens[order], order)
+    same(everyone, shuffled, order, torch.arange(512), "in a permuted batch")
 
 
 def ties_are_fair(sampler: Sampler, stand: Stand) -> None:
@@ -129,7 +65,7 @@ def ties_are_fair(sampler: Sampler, stand: Stand) -> None:
     if allowed is None:
         return
     tokens = torch.full((stand.samples, stand.length), stand.flat.mask_id)
-    result = _run(sampler, stand.flat, tokens)
+    result = run(sampler, stand.flat, tokens)
     assert result.trace is not None
     first = (result.trace.reveal_rounds() == 0).to(torch.float64)
     counts = first.sum(0).numpy()
@@ -153,9 +89,9 @@ def ranks_as_stated(sampler: Sampler, stand: Stand) -> None:
         return
     # One revealed end, so that scores differ along the rest even under a stationary law.
     full = torch.full((64, stand.length), stand.denoiser.mask_id)
-    first = _run(_Sequential(), stand.denoiser, full).tokens[:, :1]
+    first = run(Sequential(), stand.denoiser, full).tokens[:, :1]
     tokens = torch.cat([first, full[:, 1:]], 1)
-    result = _run(sampler, stand.denoiser, tokens)
+    result = run(sampler, stand.denoiser, tokens)
     assert result.trace is not None
     packed = score(sampler.ranks_by, stand.denoiser(tokens), stand.denoiser.score_grid)
     scores = packed.view(len(tokens), -1)
@@ -203,14 +139,14 @@ def exact_as_stated(sampler: Sampler, stand: Stand) -> None:
     if sampler.law_kind != EXACT:
         return
     start = torch.full((stand.length,), stand.denoiser.mask_id)
-    law = sampler_law(_Sequential(), stand.denoiser, start)
+    law = sampler_law(Sequential(), stand.denoiser, start)
     _follows(sampler, stand, law, "the law of one at a time, though it says it is exact")
 
 
 def _follows(sampler: Sampler, stand: Stand, law: tuple[Tensor, Tensor], words: str) -> None:
     """Tokens of fully masked sequences against a law, by chi-square."""
     start = torch.full((stand.samples, stand.length), stand.denoiser.mask_id)
-    statistic, freedom = goodness_of_fit(_run(sampler, stand.denoiser, start).tokens, *law)
+    statistic, freedom = goodness_of_fit(run(sampler, stand.denoiser, start).tokens, *law)
     if chi2.sf(statistic, freedom) < FALSE_ALARM:
         raise BrokenContract(
             f"Its tokens do not follow {words} (chi-square {statistic:.0f} on {freedom})."
@@ -219,7 +155,7 @@ def _follows(sampler: Sampler, stand: Stand, law: tuple[Tensor, Tensor], words: 
 
 def remasks_as_stated(sampler: Sampler, stand: Stand) -> None:
     """A sampler that says it remasks does so, and one that does not say so never does."""
-    result = _run(sampler, stand.denoiser, torch.full((512, stand.length), stand.denoiser.mask_id))
+    result = run(sampler, stand.denoiser, torch.full((512, stand.length), stand.denoiser.mask_id))
     assert result.trace is not None
     remasked = bool((result.trace.events["token"] == stand.denoiser.mask_id).any())
     if remasked != sampler.remasks:
@@ -242,6 +178,7 @@ CHECKS: dict[str, Callable[[Sampler, Stand], None]] = {
         draws_from_the_marginals,
         exact_as_stated,
         remasks_as_stated,
+        fits_in_wrappers,
     )
 }
 
