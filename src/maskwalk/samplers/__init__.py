@@ -14,6 +14,7 @@ from maskwalk.samplers.constant_entropy import ConstantEntropy
 from maskwalk.samplers.corrected import Corrected
 from maskwalk.samplers.dependence_bounded import DependenceBounded
 from maskwalk.samplers.dus import Dus
+from maskwalk.samplers.early_commit import EarlyCommit
 from maskwalk.samplers.entropy import Entropy
 from maskwalk.samplers.entropy_bounded import EntropyBounded
 from maskwalk.samplers.factor import Factor
@@ -35,6 +36,7 @@ from maskwalk.samplers.pc import Pc
 from maskwalk.samplers.planned import Planned
 from maskwalk.samplers.punt import Punt
 from maskwalk.samplers.random import Random
+from maskwalk.samplers.random_sizes import RandomSizes
 from maskwalk.samplers.remdm import Remdm
 from maskwalk.samplers.spaced import Spaced
 from maskwalk.samplers.speculative import Speculative
@@ -54,6 +56,7 @@ __all__ = [
     "Corrected",
     "DependenceBounded",
     "Dus",
+    "EarlyCommit",
     "Entropy",
     "EntropyBounded",
     "Factor",
@@ -74,6 +77,7 @@ __all__ = [
     "Planned",
     "Punt",
     "Random",
+    "RandomSizes",
     "Remdm",
     "Spaced",
     "Speculative",
