@@ -16,7 +16,7 @@ BARS = (3.0, 2.0, 1.0)
 
 
 def early_commit(bars: tuple[float, float, float], over: str, block: int, size: int = 0) -> Fill:
-    """The `block` most confident a round, of the first block of `size` if any, until it is clear."""
+    """The `block` most confident a round, of the first block of `size` if any, until clear."""
 
     def fill(run: Run, spots: list[int]) -> None:
         total, first = len(spots), 0
