@@ -16,6 +16,7 @@ from maskwalk.samplers.corrected import Corrected
 from maskwalk.samplers.credit import Credit
 from maskwalk.samplers.dependence_bounded import DependenceBounded
 from maskwalk.samplers.dus import Dus
+from maskwalk.samplers.early_commit import EarlyCommit
 from maskwalk.samplers.entropy import Entropy
 from maskwalk.samplers.entropy_bounded import EntropyBounded
 from maskwalk.samplers.factor import Factor
@@ -39,6 +40,7 @@ from maskwalk.samplers.pc import Pc
 from maskwalk.samplers.planned import Planned
 from maskwalk.samplers.punt import Punt
 from maskwalk.samplers.random import Random
+from maskwalk.samplers.random_sizes import RandomSizes
 from maskwalk.samplers.remdm import Remdm
 from maskwalk.samplers.self_correct import SelfCorrect
 from maskwalk.samplers.spaced import Spaced
@@ -61,6 +63,7 @@ __all__ = [
     "Credit",
     "DependenceBounded",
     "Dus",
+    "EarlyCommit",
     "Entropy",
     "EntropyBounded",
     "Factor",
@@ -83,6 +86,7 @@ __all__ = [
     "Planned",
     "Punt",
     "Random",
+    "RandomSizes",
     "Remdm",
     "SelfCorrect",
     "Spaced",
