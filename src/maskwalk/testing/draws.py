@@ -79,7 +79,8 @@ def precision(trial: Trial) -> Result:
         name = str(dtype).removeprefix("torch.")
         try:
             with _spied() as kinds:
-                tokens, _ = trial.sample(law, DRAWN, dtype=dtype)
+                trial.sample(law, 2, dtype=dtype)
+            tokens, _ = trial.sample(law, DRAWN, dtype=dtype)
         except Failed as problem:
             return not_applicable("precision", f"a sequence of one token is refused ({problem})")
         drawn = int((tokens >= 2).sum())

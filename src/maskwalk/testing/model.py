@@ -48,6 +48,10 @@ class OracleConfig:
         """All of it."""
         return asdict(self)
 
+    def get_text_config(self, decoder: bool = False) -> "OracleConfig":
+        """The part about text: all of it."""
+        return self
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -160,8 +164,8 @@ class OracleModel(torch.nn.Module):
 
     def _answers(self, ids: Tensor, visible: Tensor) -> Tensor:
         """(rows, width, vocab): the world's answers at the places where its tokens stand."""
-        starts = (visible.cumsum(1) == 1) & visible & (ids == self.bos_id)
-        there = visible & (ids != self.pad_id) & ~starts
+        there = visible & (ids != self.pad_id)
+        there &= ~((there.cumsum(1) == 1) & (ids == self.bos_id))
         if bool((there.sum(1) > self.length).any()):
             most = int(there.sum(1).max())
             raise MaskwalkError(

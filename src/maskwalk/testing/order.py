@@ -20,27 +20,34 @@ def calls(trial: Trial) -> Result:
     """Forward passes for a number of steps, and what the decoder itself says they were."""
     if not trial.decoder.signature.takes("steps"):
         return not_applicable("calls", "it takes no number of steps")
-    world, counted, claimed, rows = trial.world, {}, {}, 1.0
+    world, temperature = trial.world, 0.0 if trial.cold else 1.0
+    counted, claimed, rows = dict[int, int](), dict[int, int](), 1.0
     for steps in (world.length, world.length // 2):
-        found = trial.ask(world, trial.blank(world, 1), temperature=0.0 if trial.cold else 1.0,
-                          steps=steps)  # fmt: skip
+        found = trial.ask(world, trial.blank(world, 1), temperature=temperature, steps=steps)
         counted[steps], rows = found.calls, max(rows, found.rows / max(1, found.calls))
         if found.claimed is not None:
             claimed[steps] = found.claimed
-    evidence = {"passes": counted, "claimed": claimed, "rows per pass": rows}
-    words = ", ".join(f"{n} at steps={steps}" for steps, n in counted.items())
+    evidence = {"passes": counted, "claimed": claimed, "rows a pass and sequence": rows}
+    words = _passes(counted)
     if any(n > steps for steps, n in counted.items()):
         return Result("calls", FINDING, f"More forward passes than steps: {words}.", evidence)
     if any(claimed.get(steps, n) != n for steps, n in counted.items()):
-        said = ", ".join(f"{n} at steps={steps}" for steps, n in claimed.items())
-        return Result(
-            "calls", FINDING, f"It made {words} forward passes and says {said}.", evidence
-        )
+        said = f"It made these forward passes: {words}; and says {_passes(claimed)}."
+        return Result("calls", FINDING, said, evidence)
     if rows > 1:
-        return Result(
-            "calls", NOTED, f"{words} passes, each over {rows:g} rows a sequence.", evidence
-        )
+        said = f"Forward passes: {words}, each over {rows:g} rows a sequence."
+        return Result("calls", NOTED, said, evidence)
+    if not trial.batched:
+        many = trial.ask(world, trial.blank(world, 64), temperature=temperature).calls
+        evidence["passes of 64 together"] = many
+        if many != counted[world.length]:
+            said = f"Forward passes: {words}; {many} where 64 sequences are decoded together."
+            return Result("calls", NOTED, said, evidence)
     return Result("calls", PASSES, f"Forward passes: {words}.", evidence)
+
+
+def _passes(counts: dict[int, int]) -> str:
+    return ", ".join(f"{n} at steps={steps}" for steps, n in counts.items())
 
 
 def repeats(trial: Trial) -> Result:

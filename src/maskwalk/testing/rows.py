@@ -136,6 +136,12 @@ def _compared(trial: Trial, canvas: Tensor, check: str) -> Result:
             }
             masks = int((canvas[row] == world.vocab_size).sum())
             where = f"A sequence with {masks} masks, in a batch of {len(order)},"
+            left = int((found.tokens[place] == world.vocab_size).sum())
+            if left and not bool((alone[row].tokens == world.vocab_size).any()):
+                return Result(
+                    check, FINDING, f"{where} comes back with {left} masks; alone it has none.",
+                    evidence,
+                )  # fmt: skip
             if not torch.equal(alone[row].tokens[0], found.tokens[place]):
                 return Result(check, FINDING, f"{where} gets other tokens than alone.", evidence)
             own = reveal_rounds(alone[row], world.vocab_size)
