@@ -94,7 +94,7 @@ def test_a_preset_is_a_whole_that_draw_and_ties_may_change(
 
 def test_draws_that_cannot_be_read_get_a_sentence() -> None:
     for text, says in (
-        ("exat", "Known: exact, as_published; or a draw"),
+        ("exat", "Known: exact, as_published, .*; or a draw"),
         ("draw(top_q=3)", "Unknown parameter"),
         ("drow(top_p=0.9)", "Did you mean 'draw'"),
         ("draw(floor=1.5)", "floor must be between 0 and 1, not 1.5"),
@@ -128,7 +128,7 @@ def test_defaults_change_nothing_and_zero_stays_zero() -> None:
 
 def test_options_are_in_the_record_and_are_what_is_drawn() -> None:
     options = {"temperature": 1.0, "top_p": 0.81, "top_p_strict": 1.0, "min_p": 0.0, "floor": 0.0}
-    options |= {"top_k": 0, "scores": "model"}
+    options |= {"top_k": 0, "scores": "model", "over": "drawn"}
     draw = Draw(top_p=0.81)
     assert asdict(draw) == {"precision": "float64"} | options
     rows, zeros = torch.arange(5000), torch.zeros(5000, dtype=torch.int64)

@@ -49,7 +49,7 @@ def test_public_decoders_shape_the_law(name: str) -> None:
 def test_a_name_of_a_draw_is_that_of_a_preset_for_any_sampler() -> None:
     assert mode_name(*read_draw("exact")) == "exact"
     assert mode_name(*read_draw("as_published")) == "as_published"
-    assert mode_name(*read_draw("llada")) == "draw(temperature=0), ties index"
+    assert mode_name(*read_draw("llada")) == "draw(temperature=0, over='all'), ties index"
     assert preset_sampler("exact", "bisection") == "bisection"
     assert preset_sampler("draw(top_p=0.9)", "bisection") == "bisection"
 

@@ -45,6 +45,10 @@ def generate(
     preset: common.Preset = "exact",
     draw: common.DrawSpec = None,
     ties: common.Ties = None,
+    score_grid: Annotated[
+        float | None,
+        typer.Option(help="Scores are rounded to it before they are ranked; 1e-12: hardly."),
+    ] = None,
     stop: Annotated[
         bool | None, typer.Option(help="Stop at end-of-text; default: unless the sampler remasks.")
     ] = None,
@@ -58,12 +62,18 @@ def generate(
     end_of_text: Annotated[str | None, typer.Option(help="Id or text of it; guessed.")] = None,
     rows: Annotated[
         int | None,
-        typer.Option(help="Sequences read together [1; ours 8, on cuda 256]."),
+        typer.Option(help="Sequences read together \\[1; ours 8, on cuda 256]."),
     ] = None,
     precision: Annotated[
         str | None,
-        typer.Option(help="float32, float16, bfloat16 [float32; ours on cuda float16]."),
+        typer.Option(help="float32, float16, bfloat16 \\[float32; ours on cuda float16]."),
     ] = None,
+    device_map: Annotated[
+        str | None, typer.Option(help="auto: a large model over all accelerators.")
+    ] = None,
+    check: Annotated[
+        bool, typer.Option(help="Ask the model a few questions before it is used.")
+    ] = True,
     trust_remote_code: Annotated[
         bool, typer.Option("--trust-remote-code", help="Run code that comes with the model.")
     ] = False,
@@ -100,7 +110,7 @@ def generate(
     drawn, broken = read_draw(preset, draw, ties)
     model: LanguageModel
     if is_books(denoiser):
-        given = (tokenizer, kind, mask, shifted, end_of_text)
+        given = (tokenizer, kind, mask, shifted, end_of_text, device_map)
         if any(value is not None for value in given):
             raise MaskwalkError(
                 f"{denoiser} knows its tokenizer, kind and mask: leave those options out."
@@ -117,6 +127,8 @@ def generate(
             rows=1 if rows is None else rows,
             device=check_device(device),
             precision=precision or "float32",
+            device_map=device_map,
+            check=check,
             trust_remote_code=trust_remote_code,
         )
     else:
@@ -133,7 +145,7 @@ def generate(
         "length": length,
         "count": count,
     }
-    text |= {"seed": seed, "ties": broken}
+    text |= {"seed": seed, "ties": broken, "score_grid": score_grid}
     made = make(model, rule, **text, draw=DRAWS.build(drawn), stop=stop, chat=chat, trace=trace)
     if as_json:
         print(
@@ -151,7 +163,7 @@ def generate(
     cost = f"{calls:.4g} calls a text · {made.tokens_per_call:.2f} tokens a call"
     out.print(Text(f"\n{cost} · {made.seconds:.2f} s", style="dim"))
     out.print(Text(decoding, style="dim"), soft_wrap=True)
-    for note in model.notes:
+    for note in (*model.notes, *made.notes):
         err.print(Text(f"Note: {note}.", style="dim"))
 
 
@@ -174,7 +186,7 @@ def _summary(
         "tokens_per_call": made.tokens_per_call,
         "seconds": made.seconds,
         "version": __version__,
-        "notes": [*getattr(model.denoiser, "notes", ()), *model.notes],
+        "notes": [*getattr(model.denoiser, "notes", ()), *model.notes, *made.notes],
     }
     if made.trace is not None:
         summary["rounds"] = made.trace.reveal_rounds().tolist()

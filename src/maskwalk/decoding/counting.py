@@ -42,6 +42,26 @@ class Counted:
     ) -> Float[Tensor, "rows vocab"]:
         """The denoiser's answer; every row that asked for something is charged one call."""
         asked = tokens == self.mask_id if at is None else at
+        self._charge(tokens, asked)
+        answer = self.inner(tokens, at)
+        check_answer(self.inner, answer, asked)
+        return answer
+
+    def over_all(
+        self, tokens: Int[Tensor, "batch length"], at: Bool[Tensor, "batch length"]
+    ) -> tuple[Float[Tensor, "rows vocab"], Float[Tensor, "rows vocab"]]:
+        """(the answer, the same over all tokens), at the price of one; equal where a denoiser has
+        no tokens that are never drawn."""
+        both = getattr(self.inner, "over_all", None)
+        if both is None:
+            answer = self(tokens, at)
+            return answer, answer
+        self._charge(tokens, at)
+        answer, everything = both(tokens, at)
+        check_answer(self.inner, answer, at)
+        return answer, everything
+
+    def _charge(self, tokens: Tensor, asked: Tensor) -> None:
         branches, more = divmod(len(tokens), len(self.rows))
         if more:
             raise MaskwalkError(
@@ -50,9 +70,6 @@ class Counted:
             )
         rows = self.rows if branches == 1 else self.rows.repeat_interleave(branches)
         self.calls.index_add_(0, rows, asked.any(1).to(torch.int64))
-        answer = self.inner(tokens, at)
-        check_answer(self.inner, answer, asked)
-        return answer
 
     def doubt(
         self, tokens: Int[Tensor, "batch length"], at: Bool[Tensor, "batch length"]

@@ -51,6 +51,10 @@ class Draw:
     scores: what policies rank positions by. "model": the model's own marginals, whatever the
     tokens are drawn from. "shaped": the marginals after temperature and truncation, as Dream's and
     MaskGIT's code does (at temperature 0 after truncation alone).
+
+    over: which tokens the scores count. "drawn": those that may be drawn, renormalised. "all":
+    every token the model has, also those a model of text never draws (the mask, padding, columns
+    of no token), as LLaDA's and Dream's code does. Without such tokens the two are the same.
     """
 
     precision: str = "float64"
@@ -61,7 +65,8 @@ class Draw:
     floor: float = 0.0
     top_k: int = 0
     scores: str = "model"
-    added_later: ClassVar[tuple[str, ...]] = ("top_k", "scores")
+    over: str = "drawn"
+    added_later: ClassVar[tuple[str, ...]] = ("top_k", "scores", "over")
 
     def __post_init__(self) -> None:
         one_of("precision", self.precision, PRECISIONS)
@@ -73,6 +78,7 @@ class Draw:
         real("floor", self.floor, 0.0, 1.0)
         whole("top_k", self.top_k, 0)
         one_of("scores", self.scores, ("model", "shaped"))
+        one_of("over", self.over, ("drawn", "all"))
 
     @property
     def exact(self) -> bool:

@@ -31,14 +31,14 @@ PRESETS = {
         "draw(precision='bfloat16')", "index", source="the paper's code: MDLM's race in bfloat16"
     ),
     "llada": Preset(
-        "draw(temperature=0)",
+        "draw(temperature=0, over='all')",
         "index",
         "blocks(size=128, inner=low_confidence(steps=128))",
         "ML-GSAI/LLaDA b7e6c35, the defaults of generate()",
         "counts and blocks are each sequence's own; no classifier-free guidance",
     ),
     "dream": Preset(
-        "draw(temperature=0.2, top_p=0.95, scores='shaped')",
+        "draw(temperature=0.2, top_p=0.95, scores='shaped', over='all')",
         "index",
         "entropy(steps=512, spread='late')",
         "DreamLM/Dream fac0a7f, the call in its README: alg='entropy'",
@@ -52,14 +52,14 @@ PRESETS = {
         "DreamLM/Dream fac0a7f, the defaults of diffusion_generate(): alg='origin'",
     ),
     "fast_dllm": Preset(
-        "draw(temperature=0)",
+        "draw(temperature=0, over='all')",
         "index",
         "blocks(size=32, inner=threshold_drawn(tau=0.9))",
         "NVlabs/Fast-dLLM 24cc59e, eval_gsm8k.sh: threshold=0.9, block_length=32, no cache",
         "blocks are each sequence's own",
     ),
     "dinfer": Preset(
-        "draw(temperature=0)",
+        "draw(temperature=0, over='all')",
         "index",
         "blocks(size=64, inner=threshold_drawn(tau=0.9))",
         "inclusionAI/dInfer fce4e32, the defaults of eval_dinfer.py, no cache",

@@ -2,7 +2,8 @@
 
 As soon as a sequence holds the token at a position that was not given, every masked position
 behind it is filled with the same token at no cost, so the sequence is done when what lies before
-is. Tokens that were revealed behind it earlier stay; the text ends before them.
+is. Tokens that were revealed behind it earlier stay; the text ends before them. Passages that begin
+with the token are allowed by `first`: before that position it ends nothing.
 """
 
 from dataclasses import dataclass, replace
@@ -22,6 +23,7 @@ class StopAt(Sampler):
 
     inner: Sampler
     token: int
+    first: int = 0
 
     def __post_init__(self) -> None:
         if self.inner.remasks:
@@ -45,12 +47,18 @@ class StopAt(Sampler):
     def step(self, canvas: Canvas, denoise: Denoiser, rng: RoundStreams) -> Canvas:
         """One round, and what follows from an end-of-text in it."""
         after = self.inner.step(canvas, denoise, rng)
-        behind = after.masked & (ends(after.tokens, after.given, self.token).cumsum(1) > 0)
+        over = ends(after.tokens, after.given, self.token, self.first)
+        behind = after.masked & (over.cumsum(1) > 0)
         return replace(after, tokens=after.tokens.masked_fill(behind, self.token))
 
 
 def ends(
-    tokens: Int[Tensor, "batch length"], given: Bool[Tensor, "batch length"], token: int
+    tokens: Int[Tensor, "batch length"],
+    given: Bool[Tensor, "batch length"],
+    token: int,
+    first: int = 0,
 ) -> Bool[Tensor, "batch length"]:
-    """Where an end-of-text was drawn."""
-    return (tokens == token) & ~given
+    """Where an end-of-text was drawn, from position `first` on."""
+    drawn = (tokens == token) & ~given
+    drawn[:, :first] = False
+    return drawn

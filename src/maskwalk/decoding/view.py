@@ -25,6 +25,7 @@ class View:
         self._denoise, self._rng = denoise, rng
         self._marginals: Tensor | None = None
         self._scored: Tensor | None = None
+        self._over_all: Tensor | None = None
 
     @property
     def whole(self) -> "View":
@@ -35,18 +36,24 @@ class View:
     def log_marginals(self) -> Float[Tensor, "rows vocab"]:
         """Log-marginals of all masked positions, packed in row-major order."""
         if self._marginals is None:
-            self._marginals = self._denoise(self.tokens, self.masked)
+            over_all = getattr(self._denoise, "over_all", None)
+            if self._rng.drawing.over == "all" and over_all is not None:
+                self._marginals, self._over_all = over_all(self.tokens, self.masked)
+            else:
+                self._marginals = self._denoise(self.tokens, self.masked)
         return self._marginals
 
     @property
     def scored(self) -> Float[Tensor, "rows vocab"]:
         """The log-marginals that scores are read from: the model's, or with
-        draw(scores='shaped') those the tokens are drawn from."""
-        drawing = self._rng.drawing
-        if drawing.scores == "model":
-            return self.log_marginals
+        draw(scores='shaped') those the tokens are drawn from; with draw(over='all') before
+        the tokens that are never drawn are taken out."""
         if self._scored is None:
-            self._scored = by_rows(drawing.score_shape, self.log_marginals)
+            drawing, marginals = self._rng.drawing, self.log_marginals
+            told = marginals if self._over_all is None else self._over_all
+            if drawing.scores == "model":
+                return told
+            self._scored = by_rows(drawing.score_shape, told)
         return self._scored
 
     def log_marginals_at(self, chosen: Bool[Tensor, "batch length"]) -> Float[Tensor, "n vocab"]:

@@ -128,6 +128,21 @@ class TextDenoiser(ABC):
             self.fill(answer, tokens, at)
         return answer.whole()
 
+    @torch.no_grad()
+    def over_all(
+        self, tokens: Int[Tensor, "batch length"], at: Bool[Tensor, "batch length"]
+    ) -> tuple[Float[Tensor, "rows vocab"], Float[Tensor, "rows vocab"]]:
+        """(log-marginals, the same before the tokens that are never drawn are taken out)."""
+        answer = LogMarginals(int(at.sum()), self.vocab_size, (), self.bias, tokens.device)
+        if len(answer.table):
+            self.fill(answer, tokens, at)
+        everything = answer.whole()
+        left = everything.clone()
+        left[:, list(self.forbidden)] = -torch.inf
+        for some in slices(left):
+            left[some] -= left[some].logsumexp(-1, keepdim=True)
+        return left, everything
+
 
 def few_at_a_time(
     tokens: Int[Tensor, "batch length"], at: Bool[Tensor, "batch length"], rows: int

@@ -11,6 +11,7 @@ together, `rows` at a time.
 """
 
 from collections.abc import Iterable
+from copy import copy
 from typing import Any
 
 import torch
@@ -44,7 +45,11 @@ def only_next(
 
 
 class Causal(TextDenoiser):
-    """A model of the next token; `begin` is read first and is not on the canvas."""
+    """A model of the next token; `begin` is read first and is not on the canvas.
+
+    `adds`: whether the tokenizer puts it before a text; if not, `generate` reads it before an empty
+    one only.
+    """
 
     causal = True
 
@@ -53,12 +58,13 @@ class Causal(TextDenoiser):
         model: nn.Module,
         *,
         begin: int | None = None,
+        adds: bool = True,
         cache: bool = True,
         rows: int = 1,
         forbidden: Iterable[int] = (),
     ) -> None:
         model.eval()
-        self.model, self.begin, self.cache = model, begin, cache
+        self.model, self.begin, self.adds, self.cache = model, begin, adds, cache
         self._map = last_map(model)
         vocab = width_of(model, self._map)
         super().__init__(vocab, vocab, rows, forbidden)  # the mask is no token of the model
@@ -68,6 +74,12 @@ class Causal(TextDenoiser):
 
     def __repr__(self) -> str:
         return f"Causal({type(self.model).__name__}, cache={self.cache}, rows={self.rows})"
+
+    def plain(self) -> "Causal":
+        """The same model, which reads what is on the canvas and nothing before it."""
+        other = copy(self)
+        other.begin, other._seen = None, {}
+        return other
 
     def forget(self) -> None:
         """Drops what was read: the cache holds the last batch until then."""

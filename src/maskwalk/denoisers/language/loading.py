@@ -107,7 +107,9 @@ def _causal(network: Any, reader: Any, stop: int | None, rows: int, cache: bool)
     first = begin[0] if begin else reader.bos_token_id
     first = reader.eos_token_id if first is None else first
     never = forbidden_tokens(reader, int(network.config.vocab_size), stop)
-    denoiser = Causal(network, begin=first, cache=cache, rows=rows, forbidden=never)
+    denoiser = Causal(
+        network, begin=first, adds=bool(begin), cache=cache, rows=rows, forbidden=never
+    )
     limit = longest(network.config, reader)
     return LanguageModel(denoiser, reader, (), (), stop, limit, device=place_of(network))
 
@@ -183,7 +185,12 @@ def _mdlm(
     forbidden = {*forbidden_tokens(reader, denoiser.vocab_size, stop), *denoiser.forbidden}
     denoiser.forbidden = tuple(sorted(forbidden - {reader.cls_token_id, reader.sep_token_id}))
     return LanguageModel(
-        denoiser, reader, end_of_text=stop, longest=denoiser.config.length, device=device
+        denoiser,
+        reader,
+        end_of_text=stop,
+        longest=denoiser.config.length,
+        device=device,
+        wrapped=True,
     )
 
 

@@ -18,6 +18,7 @@ class LanguageModel:
     longest: int | None = None  # tokens the model can read
     notes: tuple[str, ...] = ()
     device: str = "cpu"
+    wrapped: bool = False  # whether its passages begin with end-of-text, as MDLM's do
 
     @property
     def mask(self) -> int:

@@ -44,7 +44,10 @@ def canvas(
         raise MaskwalkError("Give a prompt or a template, not both.")
     text = wrapped(model.tokenizer, prompt) if chat else prompt
     middle = _pieces(model, text if template is None else template, template is not None)
-    around = len(model.begin) + len(model.end)
+    begin = model.begin
+    if chat and begin and tuple(middle[: len(begin)]) == tuple(begin):
+        begin = ()  # the template writes it itself
+    around = len(begin) + len(model.end)
     if length is None:
         length = len(middle) + around + (NEW if template is None else 0)
         length = min(length, model.longest or length)
@@ -59,7 +62,7 @@ def canvas(
             f"This model reads at most {model.longest} tokens, not {length}; take a shorter length."
         )
     check_sequences(count, length)
-    row = [*model.begin, *middle, *[model.mask] * room, *model.end]
+    row = [*begin, *middle, *[model.mask] * room, *model.end]
     return torch.tensor(row).repeat(count, 1)
 
 
