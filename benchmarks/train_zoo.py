@@ -3,6 +3,7 @@
     PYTHONPATH=src python benchmarks/train_zoo.py --out zoo            # the seven shipped models
     PYTHONPATH=src python benchmarks/train_zoo.py --models ablations --out runs/ablations
     PYTHONPATH=src python benchmarks/train_zoo.py --models worlds --steps 30000 --lr 0.002
+    PYTHONPATH=src python benchmarks/train_zoo.py --models frontier --lr 0.001 --out runs/front
 
 Weights and the manifest go to --out (eight files), the run's own files to --work. If the machine
 goes away, the same command with --resume continues from the last checkpoint in --work.
@@ -26,6 +27,8 @@ def main() -> None:
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--steps", type=int, default=50_000)
     parser.add_argument("--lr", type=float, default=3e-4)
+    parser.add_argument("--batch", type=int, default=256)
+    parser.add_argument("--seed", type=int, default=0, help="of the weights of the first model")
     parser.add_argument("--every", type=int, default=2_000)
     parser.add_argument("--samples", type=int, default=512)
     parser.add_argument("--commit", help="recorded in the manifest [the checkout's]")
@@ -36,7 +39,10 @@ def main() -> None:
         args.models,
         Path(args.out),
         Path(args.work),
-        settings=Settings(steps=args.steps, lr=args.lr, every=min(args.every, args.steps)),
+        settings=Settings(
+            steps=args.steps, lr=args.lr, batch=args.batch, every=min(args.every, args.steps)
+        ),
+        seed=args.seed,
         device=args.device,
         resume=args.resume,
         samples=args.samples,

@@ -151,6 +151,7 @@ def fit_zoo(
     resume: bool,
     samples: int = 512,
     commit: str | None = None,
+    seed: int = 0,
 ) -> dict[str, Pretrained]:
     """Trains recipes of `training.zoo` in one batched run and packs them as a zoo into `out`."""
     recipes = chosen(names)
@@ -175,4 +176,5 @@ def fit_zoo(
         resume=resume,
         validate=coherence_on(laws, samples, watched, tasks),
         extra=about,
+        seed=seed,
     )

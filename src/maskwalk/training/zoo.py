@@ -6,7 +6,7 @@ of the other worlds are small; models of one shape (tokens, length) are trained 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from maskwalk.denoisers.files import Pretrained, save_zoo
 from maskwalk.denoisers.network.weights import DDiTConfig
 from maskwalk.errors import unknown
 from maskwalk.training.loop import Validate, train
-from maskwalk.training.settings import Job, Settings
+from maskwalk.training.settings import PLAIN, Job, Settings
 from maskwalk.worlds.exact.listing import entropy_estimate
 from maskwalk.worlds.walks.graphs import GRAPHS
 from maskwalk.worlds.walks.laws import WALKS, WalkLaw
@@ -33,6 +33,7 @@ class Recipe:
     walks: int = 100_000
     dropout: float = 0.1
     graph_seed: int = 0
+    masking: str = PLAIN
 
     def law(self) -> WalkLaw:
         """The law of its walks."""
@@ -62,6 +63,7 @@ class WorldRecipe:
     task: str
     walks: int = 100_000
     dropout: float = 0.0
+    masking: str = PLAIN
 
     def law(self) -> World:
         """The law of its sequences."""
@@ -126,6 +128,33 @@ WORLD_RECIPES = {
     "hierarchy_shown": WorldRecipe("hierarchy(nodes='shown')", "prefix(share=0.5)"),
     "potts": WorldRecipe("potts", "frame"),
 }
+# Which contexts to learn in, to decode in few calls (docs/frontier.md); shipped: st_er_deg7_coarse.
+GUIDED = "sampler=guided_bisection()"
+MASKED = {
+    "uniform": "uniform",
+    "coarse": "coarse(share=0.5)",
+    "coarse_most": "coarse(share=0.9)",
+    "along": f"along({GUIDED}, share=0.5)",
+    "along_most": f"along({GUIDED}, share=0.9)",
+    "along_all": f"along({GUIDED}, share=0.5, counted='all')",
+    "along_coarse": f"along({GUIDED}, share=0.5, rest='coarse')",
+    "planner": "coarse(share=0.5, planner=1.0)",
+    "distil": "distil(share=0.5, rest='coarse')",
+    "mistakes": "mistakes(share=0.25, rest='coarse')",
+}
+FRONTIER = {
+    f"deg7_{name}": Recipe(DEGREE_7, LAZY, dropout=0.0, masking=masking)
+    for name, masking in MASKED.items()
+}
+COARSE = {
+    f"{name}_coarse": replace(recipe, dropout=0.0, masking="coarse(share=0.5)")
+    for name, recipe in RECIPES.items()
+    if name in ("st_er_deg7", "two_b1", "chain_m10", "distant_k")
+}
+COARSE_WORLDS = {
+    f"{name}_coarse": replace(WORLD_RECIPES[name], masking="coarse(share=0.5)")
+    for name in ("sudoku", "addition", "hierarchy", "potts")
+}
 AnyRecipe = Recipe | WorldRecipe
 GROUPS: dict[str, Mapping[str, AnyRecipe]] = {
     "zoo": RECIPES,
@@ -133,6 +162,9 @@ GROUPS: dict[str, Mapping[str, AnyRecipe]] = {
     "suspects": SUSPECTS,
     "suspects_b8": SUSPECTS_B8,
     "worlds": WORLD_RECIPES,
+    "frontier": FRONTIER,
+    "coarse": COARSE,
+    "coarse_worlds": COARSE_WORLDS,
 }
 
 
@@ -155,7 +187,9 @@ def jobs(recipes: Mapping[str, AnyRecipe], seed: int = 0) -> tuple[list[Job], li
         bottom, error = floor(law)
         walks = law.sample(recipe.walks, seed=TRAIN_SEED)
         held_walks = law.sample(HELD, seed=HELD_SEED)
-        result.append(Job(name, walks, seed + number, recipe.dropout, held_walks, bottom))
+        result.append(
+            Job(name, walks, seed + number, recipe.dropout, held_walks, bottom, recipe.masking)
+        )
         about.append({**recipe.about(), "walk_seed": TRAIN_SEED, "floor_se": error})
     return result, about
 
@@ -182,6 +216,7 @@ def train_zoo(
     resume: bool = False,
     validate: Validate | None = None,
     extra: dict[str, Any] | None = None,
+    seed: int = 0,
 ) -> dict[str, Pretrained]:
     """Trains these models, those of one shape in one batched run, and packs them into `out`.
 
@@ -189,7 +224,7 @@ def train_zoo(
     """
     result: dict[str, Pretrained] = {}
     for number, (config, recipes) in enumerate(by_shape(chosen(names))):
-        batch, about = jobs(recipes)
+        batch, about = jobs(recipes, seed)
         together = {"trained_together": len(batch)}
         entries = [{**known, **(extra or {}), **together} for known in about]
         models = train(
