@@ -126,3 +126,47 @@ def test_rounds_and_tokens_are_those_of_a_plain_loop(spec: str) -> None:
             expected, tokens = reveal_rounds(toy, start, rule, size, numbers.of(row))
             assert rounds[row] == expected, (toy.length, start)
             assert result.tokens[row].tolist() == tokens
+
+
+@pytest.mark.parametrize(
+    ("spec", "rule"),
+    [
+        ("entropy_bounded(gamma=0.1)", rules.entropy_bounded(0.1)),
+        ("constant_entropy(h=0.1)", rules.constant_entropy(0.1)),
+    ],
+)
+def test_budgets_are_of_exact_entropies(spec: str, rule: Rule) -> None:
+    """On a grid so coarse that most entropies round to nothing, as many positions are revealed in
+    the first round as the exact ones allow."""
+    several = 0
+    for seed, length in ((31, 16), (32, 24), (33, 40)):
+        toy = Toy(seed, length)
+        toy.outer = toy.outer * 2
+        toy.score_grid = 0.1
+        result = decoded(spec, toy)
+        assert result.trace is not None
+        first = (result.trace.reveal_rounds() == 0).sum(1).tolist()
+        for row, start in enumerate(toy.starts):
+            expected = reveal_rounds(toy, start, rule)[0].count(0)
+            assert first[row] == expected
+            several += expected > 2
+    assert several > 10
+
+
+@pytest.mark.parametrize(
+    "inner", ["dependence_bounded(budget=0.5)", "dependence_bounded(budget=2.0)", "halton(steps=3)"]
+)
+def test_a_block_starts_anew(inner: str) -> None:
+    """The second block is decoded as by somebody who was given the first."""
+    for toy in TOYS[4:]:
+        size = toy.length // 2
+        tokens = torch.tensor([toy.canvas([], network) for network in range(8)])
+        spec, streams = f"blocks({size}, {inner})", Streams(SEED, 8)
+        whole = decode(spec, toy, tokens, streams=streams, draw=ARGMAX, trace=True)
+        half = tokens.clone()
+        half[:, :size] = whole.tokens[:, :size]
+        again = decode(spec, toy, half, streams=streams, draw=ARGMAX, trace=True)
+        assert whole.trace is not None and again.trace is not None
+        first, second = (x.trace.reveal_rounds()[:, size:-1] for x in (whole, again))
+        assert torch.equal(first - first.amin(1, keepdim=True), second)
+        assert torch.equal(whole.tokens, again.tokens)

@@ -36,7 +36,7 @@ def plain(function: Callable[..., Iterator[list[int]]], *words: object, **named:
 LOOPS: dict[str, Loop] = {
     "ancestral(steps=4)": told(samplers.ancestral, 4),
     "ancestral(steps=9, cached=True)": told(samplers.ancestral, 9),
-    "ancestral(steps=5, finish='last', eps=0.001)": told(samplers.ancestral, 5, "last", 1e-3),
+    "ancestral(steps=5, finish='last', eps=0.2)": told(samplers.ancestral, 5, "last", 0.2),
     "ancestral(steps=5, finish='argmax', eps=0.2)": told(samplers.ancestral, 5, "argmax", 0.2),
     "remdm(kind='cap', steps=12, eta=0.2)": told(samplers.remdm, "cap", 12, 0.2),
     "remdm(kind='cap', steps=12)": told(samplers.remdm, "cap", 12, 0.008),

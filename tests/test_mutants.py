@@ -31,6 +31,8 @@ CAUGHT_BY = {
     mutants.OverwritesGiven: "terminates",
     mutants.ChoosesNothing: "terminates",
     mutants.DrawsFirst: "law_is_as_enumerated",
+    mutants.PlansInRoundZero: "fits_in_wrappers",
+    mutants.MeasuresTheCanvas: "fits_in_wrappers",
 }
 
 

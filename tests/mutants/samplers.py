@@ -118,3 +118,31 @@ class DrawsFirst(UnmaskingPolicy):
         drawn = rng.draw(log_probs, view.masked)
         kept = view.unpack(-log_probs.gather(1, drawn[:, None])[:, 0])
         return torch.zeros_like(view.masked).scatter(1, kept.argmin(1, keepdim=True), True), state
+
+
+@dataclass(frozen=True)
+class PlansInRoundZero(UnmaskingPolicy):
+    """Plans the whole sequence in the first round: in a second block there is no plan."""
+
+    sweep: ClassVar[tuple[dict[str, Any], ...]] = ({},)
+
+    def init(self, canvas: Canvas) -> State:
+        return {"plan": torch.zeros_like(canvas.tokens, dtype=torch.float64)}
+
+    def choose(self, view: View, state: State, rng: RoundStreams) -> tuple[Tensor, State]:
+        plan = view.score("entropy") + rng.uniform() if view.round == 0 else state["plan"]
+        plan = plan.masked_fill(~view.masked & (state["plan"] != 0), torch.inf)
+        first = plan.argmin(1, keepdim=True)
+        return torch.zeros_like(view.masked).scatter(1, first, True), {"plan": plan}
+
+
+@dataclass(frozen=True)
+class MeasuresTheCanvas(UnmaskingPolicy):
+    """Stops at a share of the canvas: fine on an empty one, never done in a block."""
+
+    sweep: ClassVar[tuple[dict[str, Any], ...]] = ({},)
+
+    def choose(self, view: View, state: State, rng: RoundStreams) -> tuple[Tensor, State]:
+        revealed = (view.tokens != view.mask_id).sum(1)
+        count = view.masked.shape[1] - revealed - view.masked.sum(1)
+        return view.lowest(view.score("entropy"), 1 - count.clamp(max=1)), state

@@ -19,6 +19,10 @@ These are conditional means of the pathwise terms log ν(x_i|x_U, x_B before i) 
 log ν(x_i|x_U) − log p_i(x_i|x_U), given what is revealed before x_i: the same expectation, less
 noise. Both forms are kept. `p_i` is what is drawn from, so temperature and truncation count as
 denoiser error. The loop is `decode`'s own: only the draw is replaced.
+
+For a deterministic policy q is the likelihood of DUEL [arXiv 2603.01367], computed the same way,
+for text. Here the policy may be randomised (ties count as randomness), the loss is split by round
+and by cause, and e^{−S} gives coherence, because ν is known.
 """
 
 from dataclasses import dataclass, field, fields

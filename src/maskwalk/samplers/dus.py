@@ -9,9 +9,10 @@ log_a B calls. Defaults: a = 2, merged, nothing skipped.
 a round in which all are put off reveals the most confident of them.
 
 Source: DUS [arXiv 2506.19037]. B is the block of a semi-autoregressive decoder there; here the
-whole canvas, or a block inside blocks(size, dus()). The merge saves a call and costs exactness:
-with B = 5 and both ends given it reveals 1, 2 and 3 at once, where 2 first would have made the rest
-independent.
+whole canvas, or a block inside blocks(size, dus()). With `skip` the public code often ends with
+positions that are still masked; here all are revealed in the end. The merge saves a call and costs
+exactness: with B = 5 and both ends given it reveals 1, 2 and 3 at once, where 2 first would have
+made the rest independent.
 """
 
 from dataclasses import dataclass

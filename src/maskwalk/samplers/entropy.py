@@ -1,6 +1,6 @@
 """Greedy entropy: reveal the positions with the lowest entropy H_i = -Σ p_i log p_i.
 
-Source: the paper, §2.
+Source: the paper, §2. Public code scores the tempered marginals: see confidence.
 """
 
 from dataclasses import dataclass

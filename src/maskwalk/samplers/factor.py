@@ -5,7 +5,9 @@ largest with (n + 1)(1 − c_(n)) < f, and at least one. Default f = 1. The left
 a prefix is meant: the fewer are sure, the fewer are taken.
 
 Source: Fast-dLLM [arXiv 2505.22618], `factor`. The public code reads the drawn token's probability
-(an argmax by default), sequence by sequence, inside blocks.
+(an argmax by default), sequence by sequence, inside blocks. Older Fast-dLLM, dInfer (fce4e32) and
+d2Cache are off by one at the end: they count the positions before the first that fails, and where
+that is the last of all, it is revealed as well.
 """
 
 from dataclasses import dataclass

@@ -5,8 +5,9 @@ With c_i = max p_i, reveal in each maximal masked run the position of largest c 
 sequence (which is in the set anyway if anything is). Defaults low = 0.4, high = 0.9.
 
 Source: dInfer's hierarchical decoder [arXiv 2510.08666]. There c is the probability of the drawn
-token (an argmax by default), inside blocks. Bisection in spirit: but the cut is wherever the model
-is sure, so its depth is not bounded by a logarithm (compare guided_bisection).
+token (an argmax by default), inside blocks; among equals it takes the first of a run, where here
+ties are as decode was told (fce4e32). Bisection in spirit: but the cut is wherever the model is
+sure, so its depth is not bounded by a logarithm (compare guided_bisection).
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """Greedy margin: reveal where the gap between the two likeliest tokens is largest.
 
-Source: the paper, §2.
+Source: the paper, §2. Public code scores the tempered marginals: see confidence.
 """
 
 from dataclasses import dataclass

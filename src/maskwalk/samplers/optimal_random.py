@@ -2,7 +2,10 @@
 
 Which sizes lose least for a number of calls depends on the law only through its information curve:
 `maskwalk.optimal_sizes(curve, calls)` computes them, and the spec then holds all there is
-to know: `optimal_random(sizes=(1, 2, 4, 7, 10))`. Source: this project (analysis/plans).
+to know: `optimal_random(sizes=(1, 2, 4, 7, 10))`.
+
+Source: this project (analysis/plans). The same schedules, as the optimum over an information curve
+of random orders, are in [arXiv 2511.04647] and [arXiv 2510.25544].
 """
 
 from dataclasses import dataclass

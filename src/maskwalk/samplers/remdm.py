@@ -14,10 +14,13 @@ unmasks with probability (α_s − (1 − σ_i) α_t)/(1 − α_t); the share re
 
 Default cap, 16 steps. Source: ReMDM [arXiv 2503.00307]. The public code draws with top-p .9,
 dropping the token that crosses (Draw(top_p_strict=.9)), and calls in every step; a sequence with
-nothing masked is not charged here. Given tokens take no part, neither in coins nor in the softmax.
-fb is the plain corrector of discrete diffusion [arXiv 2407.21243] in the form of the public ReMDM
-code (kuleshov-group/remdm f830d65); there σ is not bounded by σ_max, which differs in the last step
-alone, and what that leaves masked becomes an argmax.
+nothing masked is not charged here. In `loop` the step that crosses t_on is clipped there, α_s =
+α_on, and the one that crosses t_off reaches its α_s; the public code (f830d65) follows the first
+slope past t_on for that step, holds α_on in the other, and does not cap η by σ_max. Given tokens
+take no part, neither in coins nor in the softmax. fb is the plain corrector of discrete diffusion
+[arXiv 2407.21243] in the form of the public ReMDM code (kuleshov-group/remdm f830d65); there σ is
+not bounded by σ_max, which differs in the last step alone, and what that leaves masked becomes an
+argmax.
 """
 
 from dataclasses import dataclass, replace
