@@ -41,7 +41,7 @@ class Moment(Sampler):
     sharpen: bool = True
     sweep: ClassVar[tuple[dict[str, Any], ...]] = (
         *({"steps": steps} for steps in (4, 8, 16)),
-        {"steps": 8, "sharpen": False},
+        {"steps": 6, "sharpen": False},
     )
 
     def __new__(cls, steps: int = 12, temperature: float = 4.5, sharpen: bool = True) -> "Moment":
