@@ -9,9 +9,9 @@ being masked still (inside a block, of the block's), so it is g₀ at first and 
 
 Source: this project, after DUS [arXiv 2506.19037], whose strides are a fixed version of it, and
 whose filter for the picks of others (§ 4.4; g₀ = 8 in blocks of 32, `start_stride`) is the adaptive
-one: blocks(32, spaced(threshold(0.5), start=8)), as its repository's README defines it; the code was
-not at hand. In a Markov law the dependence that parallel drawing ignores decays with distance, so
-the gap buys most of what one at a time would.
+one: blocks(32, spaced(threshold(0.5), start=8)), as its repository's README defines it (the code
+was not at hand). In a Markov law the dependence that parallel drawing ignores decays with distance,
+so the gap buys most of what one at a time would.
 """
 
 from dataclasses import dataclass
