@@ -164,7 +164,11 @@ def test_guided_order_one_at_24_takes_at_most_eight() -> None:
         assert run("guided_bisection(order=1)", full(24), sure).calls[0] <= 8
 
 
-@pytest.mark.parametrize("name", list(SAMPLERS))
+# Marginals that never change depend on nothing: an independence test keeps all, at any tolerance.
+KNOBS = [name for name in SAMPLERS if name != "punt"]
+
+
+@pytest.mark.parametrize("name", KNOBS)
 def test_a_changed_knob_changes_the_choice(name: str) -> None:
     from maskwalk.specs import Spec
 

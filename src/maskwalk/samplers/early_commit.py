@@ -47,8 +47,8 @@ class EarlyCommit(UnmaskingPolicy):
     over: str = "mean"
     sweep: ClassVar[tuple[dict[str, Any], ...]] = (
         {},
-        {"early": 3.0, "mid": 2.0, "late": 1.0},
-        {"early": 1.5, "mid": 1.0, "late": 0.5, "over": "least"},
+        {"early": 2.5, "mid": 0.6, "late": 0.5},
+        {"early": 1.0, "mid": 0.75, "late": 0.5},
     )
 
     def __post_init__(self) -> None:

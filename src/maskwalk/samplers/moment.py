@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
-from jaxtyping import Bool, Float64
+from jaxtyping import Bool, Float, Float64
 from torch import Tensor
 
 from maskwalk.decoding.canvas import Canvas, RoundStreams, State
@@ -26,6 +26,7 @@ from maskwalk.decoding.policy import SAMPLERS, Sampler, UnmaskingPolicy
 from maskwalk.decoding.view import View
 from maskwalk.denoiser import Denoiser
 from maskwalk.errors import ROUNDS, MaskwalkError, real, shown, whole
+from maskwalk.kernels.rows import by_rows
 from maskwalk.samplers.parts.cosine import begun, count_and_heat
 from maskwalk.samplers.parts.views import gumbel
 from maskwalk.streams import Purpose
@@ -41,7 +42,7 @@ class Moment(Sampler):
     sharpen: bool = True
     sweep: ClassVar[tuple[dict[str, Any], ...]] = (
         *({"steps": steps} for steps in (4, 8, 16)),
-        {"steps": 8, "sharpen": False},
+        {"steps": 6, "sharpen": False},
     )
 
     def __new__(cls, steps: int = 12, temperature: float = 4.5, sharpen: bool = True) -> "Moment":
@@ -76,7 +77,7 @@ class Moment(Sampler):
         everything = count >= view.masked.sum(1)
         power = torch.where(everything, 1.0, 1 + 1 / heat)
         rows = view.masked.nonzero()[:, 0]
-        moment = torch.logsumexp(view.scored.to(torch.float64) * power[rows, None], -1)
+        moment = by_rows(_log_moment, view.scored, power[rows])
         moment = torch.round(moment / view.score_grid) * view.score_grid
         scores = view.unpack(-moment) - gumbel(rng.uniform(Purpose.NOISE))
         return view.lowest(scores, count), power, state
@@ -93,3 +94,10 @@ class PlainMoment(Moment, UnmaskingPolicy):
         """As many as the schedule says, in proportion to their moments."""
         chosen, _, state = self._choice(view, state, rng)
         return chosen, state
+
+
+def _log_moment(
+    log_p: Float[Tensor, "rows vocab"], power: Float64[Tensor, " rows"]
+) -> Float64[Tensor, " rows"]:
+    """log Σ_x p(x)^β of each marginal."""
+    return torch.logsumexp(log_p.to(torch.float64) * power[:, None], -1)

@@ -30,6 +30,7 @@ from maskwalk.decoding.scores import SCORES
 from maskwalk.decoding.view import View
 from maskwalk.denoiser import Denoiser
 from maskwalk.errors import one_of, real
+from maskwalk.kernels.rows import by_rows
 
 
 @SAMPLERS.register("punt")
@@ -67,9 +68,12 @@ def divergence(
     log_q: Float[Tensor, "n vocab"], log_p: Float[Tensor, "n vocab"]
 ) -> Float64[Tensor, " n"]:
     """KL(q ‖ p) in nats, row by row; infinite where q is possible and p is not."""
-    q, log_q, log_p = (
-        log_q.exp().to(torch.float64),
-        log_q.to(torch.float64),
-        log_p.to(torch.float64),
-    )
+    return by_rows(_divergence, log_q, log_p)
+
+
+def _divergence(
+    log_q: Float[Tensor, "n vocab"], log_p: Float[Tensor, "n vocab"]
+) -> Float64[Tensor, " n"]:
+    log_q, log_p = log_q.to(torch.float64), log_p.to(torch.float64)
+    q = log_q.exp()
     return torch.where(q > 0, q * (log_q - log_p), 0.0).sum(-1)
