@@ -70,6 +70,7 @@ def reference(
     ("steps", "every", "m", "k", "redraw", "size"),
     [
         (16, 2, 3, 1, True, 99),
+        (16, 1, 2, 1, True, 99),
         (4, 1, 4, 2, True, 99),
         (16, 2, 4, 1, False, 99),
         (5, 1, 9, 2, False, 99),
