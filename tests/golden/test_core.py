@@ -70,6 +70,7 @@ def reference(
     ("steps", "every", "m", "k", "redraw", "size"),
     [
         (16, 2, 3, 1, True, 99),
+        (16, 1, 2, 1, True, 99),
         (4, 1, 4, 2, True, 99),
         (16, 2, 4, 1, False, 99),
         (5, 1, 9, 2, False, 99),
@@ -114,8 +115,7 @@ def test_what_is_given_is_never_revised() -> None:
 
 
 def test_kind_and_bad_parameters() -> None:
-    assert SAMPLERS.build("core").law_kind == SHAPED and not SAMPLERS.build("core").remasks
-    assert SAMPLERS.build("core(redraw=False)").remasks
+    assert SAMPLERS.build("core").law_kind == SHAPED and SAMPLERS.build("core").remasks
     for bad in ("steps=0", "every=0", "candidates=0", "revise=0", "start=-0.1", "end=1.5"):
         with pytest.raises(MaskwalkError):
             SAMPLERS.build(f"core({bad})")

@@ -46,6 +46,7 @@ class Core(Sampler):
     start: float = 0.25
     end: float = 0.75
     redraw: bool = True
+    remasks: ClassVar[bool] = True
     sweep: ClassVar[tuple[dict[str, Any], ...]] = (
         {"steps": 8},
         {"steps": 16},
@@ -60,11 +61,6 @@ class Core(Sampler):
             whole(name, getattr(self, name), 1)
         real("start", self.start, 0.0, 1.0)
         real("end", self.end, 0.0, 1.0)
-
-    @property
-    def remasks(self) -> bool:  # type: ignore[override]
-        """Where a token taken back is not drawn again at once."""
-        return not self.redraw
 
     def init(self, canvas: Canvas) -> State:
         """How many there are to reveal, the steps since, and the margin of every token."""
