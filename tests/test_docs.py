@@ -5,6 +5,7 @@ import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -120,6 +121,26 @@ def test_the_experiment_file_of_the_page_is_one(tmp_path: Path) -> None:
         "Short walks": 2,
         "Books": 2,
     }
+
+
+def test_the_test_of_the_audit_page_passes_and_can_fail(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", (DOCS / "audit.md").read_text("utf-8"), re.S)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for made in ("llada()", "llada(with_gumbel_noise)"):
+        (tmp_path / "my_decoder.py").write_text(
+            f"from tests.mutants.foreign import *\ngenerate = {made}\n"
+        )
+        sys.modules.pop("my_decoder", None)
+        names: dict[str, Any] = {}
+        exec(compile(code, "audit.md", "exec"), names)
+        if made == "llada()":
+            names["test_my_decoder"]()
+        else:
+            with pytest.raises(AssertionError, match="is in the scores"):
+                names["test_my_decoder"]()
+    del sys.modules["my_decoder"]
 
 
 @pytest.mark.parametrize("page", ["docs/diagnosis.md", "README.md"])

@@ -147,7 +147,7 @@ def _curve(found: "Audit") -> Table:
     for point in found.curve:
         half = 1.96 * point.coherence_se
         table.add_row(
-            str(point.steps), f"{point.calls:g}", f"{point.coherence:.3f} ± {half:.3f}",
+            str(point.steps), f"{point.passes:g}", f"{point.coherence:.3f} ± {half:.3f}",
             f"{point.kl:.3f}", f"{point.tv:.3f}", f"{point.sequences:,}",
         )  # fmt: skip
     kl, tv = found.floor["kl"], found.floor["tv"]

@@ -45,9 +45,10 @@ def _drawn(found: Audit) -> dict[str, Any]:
     """Where the marks of the small figure stand: coherence against forward passes."""
     if not found.curve:
         return {}
-    most = max(point.calls for point in found.curve)
+    most = max(point.passes for point in found.curve)
     places = [
-        (40 + 300 * point.calls / most, 150 - 130 * point.coherence, point) for point in found.curve
+        (40 + 300 * point.passes / most, 150 - 130 * point.coherence, point)
+        for point in found.curve
     ]
     line = " ".join(f"{x:.1f},{y:.1f}" for x, y, _ in places)
     return {"points": places, "line": line, "most": most}

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from maskwalk.errors import MaskwalkError, misbehaved, one_of, real, shown, unknown
+from maskwalk.errors import MaskwalkError, one_of, real, shown, unknown
 from maskwalk.resources import one_thread
 from maskwalk.specs import load_plugin
 from maskwalk.testing import draws, order, rows
@@ -170,7 +170,7 @@ def _found(decoder: str | Callable[..., Any]) -> tuple[str, Callable[..., Any], 
             raise unknown(f"decoder in {path}:", name, known)
         owner, thing = (thing if inspect.isclass(thing) else None), getattr(thing, part)
     if not callable(thing):
-        raise misbehaved(thing, f"({decoder}) cannot be called.")
+        raise MaskwalkError(f"{decoder} cannot be called: it is {shown(thing)}.")
     if inspect.isclass(thing):
         owner, thing = thing, _method(thing, decoder)
     return name, thing, owner

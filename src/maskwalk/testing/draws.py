@@ -94,17 +94,13 @@ def precision(trial: Trial) -> Result:
         # Logits in bfloat16 are up to 3 % off themselves, so only half of the mass counts.
         if poisson.cdf(drawn, expected / 2) < FALSE_ALARM:
             wrong.append(f"{drawn} of {expected:.0f} expected with a {name} model")
+    used = sorted({kind for one in evidence.values() for kind in one["random numbers"]})
+    numbers = f" Its random numbers are {' and '.join(used)}." if used else ""
     if wrong:
-        used = sorted({kind for one in evidence.values() for kind in one["random numbers"]})
-        numbers = f" Its random numbers are {' and '.join(used)}." if used else ""
-        return Result(
-            "precision",
-            FINDING,
-            f"Tokens of probability at most 2^-11 are cut off: drawn {'; '.join(wrong)}.{numbers}",
-            evidence,
-        )
-    return Result("precision", PASSES, "Tokens down to 2^-13 come up as often as they should.",
-                  evidence)  # fmt: skip
+        said = f"Tokens of probability at most 2^-11 are cut off: drawn {'; '.join(wrong)}."
+        return Result("precision", FINDING, f"{said}{numbers}", evidence)
+    said = f"Tokens down to 2^-13 come up as often as they should.{numbers}"
+    return Result("precision", PASSES, said, evidence)
 
 
 class _Spy(TorchDispatchMode):
@@ -153,8 +149,8 @@ def curve(trial: Trial) -> tuple[Result, tuple[Point, ...], dict[str, float]]:
         return not_applicable("curve", refused[0]), (), {}
     exact = world.sample(points[0].sequences, seed=5)
     kl, tv = distances(exact, sequences, probs)
-    best = f"{points[0].coherence:.3f} at {points[0].calls:g} passes"
-    last = f"{points[-1].coherence:.3f} at {points[-1].calls:g}"
+    best = f"{points[0].coherence:.3f} at {points[0].passes:g} passes"
+    last = f"{points[-1].coherence:.3f} at {points[-1].passes:g}"
     more = f" Refused: {refused[0]}" if refused else ""
     said = f"Coherence {best}, {last}; KL {points[0].kl:.3f} to {points[-1].kl:.3f} nats.{more}"
     return Result("curve", PASSES if not refused else "noted", said), tuple(points), {

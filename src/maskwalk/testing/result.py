@@ -38,7 +38,7 @@ class Point:
     """The decoder at one number of steps: cost, and how near its sequences are to the law."""
 
     steps: int
-    calls: float
+    passes: float
     coherence: float
     coherence_se: float
     kl: float
