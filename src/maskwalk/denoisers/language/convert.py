@@ -114,7 +114,8 @@ def _copy_tokenizer(tokenizer: str | Path | None, target: Path) -> None:
 def read_pickled(file: Path, shells: bool) -> dict[str, Any]:
     """What a pickled file holds, by torch's weights-only reader; a sentence if it refuses."""
     try:
-        foreign = sorted(get_unsafe_globals_in_checkpoint(file))
+        names = get_unsafe_globals_in_checkpoint(file)
+        foreign = sorted(names, key=lambda name: (name.startswith("builtins."), name))
     except Exception:  # the old format, or no such file: the reader says what it is
         foreign = []
     if foreign and not shells:
