@@ -102,6 +102,7 @@ def write(directory: Path, tensors: dict[str, Tensor], **config: object) -> Path
     directory.mkdir(exist_ok=True)
     save_file(tensors, directory / "model.safetensors")
     about = {"model_type": "mdlm", "vocab_size": ROWS, "hidden_dim": HIDDEN, "n_heads": HEADS}
+    about |= {"time_conditioning": False}
     (directory / "config.json").write_text(json.dumps(about | config))
     return directory
 

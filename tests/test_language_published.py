@@ -229,46 +229,6 @@ def test_trust_is_not_needed_and_changes_nothing(name: str, folder: Path) -> Non
     assert torch.equal(trusted.denoiser(tokens), load(folder / name).denoiser(tokens))
 
 
-def test_weights_in_parts(folder: Path, tmp_path: Path, models: dict[str, LanguageModel]) -> None:
-    many = copied(folder / "llada", tmp_path / "many")
-    tensors = load_file(many / "model.safetensors")
-    (many / "model.safetensors").unlink()
-    names, weight_map = sorted(tensors), {}
-    for part in range(3):
-        file = f"model-0000{part + 1}-of-00003.safetensors"
-        save_file({n: tensors[n] for n in names[part::3]}, many / file, {"format": "pt"})
-        weight_map |= dict.fromkeys(names[part::3], file)
-    index = many / "model.safetensors.index.json"
-    index.write_text(json.dumps({"metadata": {"total_size": 1}, "weight_map": weight_map}))
-    tokens = canvas(models["llada"])
-    assert torch.equal(load(many).denoiser(tokens), models["llada"].denoiser(tokens))
-    (many / "model-00002-of-00003.safetensors").unlink()
-    with pytest.raises(MaskwalkError, match="lacks model-00002-of-00003"):
-        load(many)
-    index.write_text("{")
-    with pytest.raises(MaskwalkError, match=r"index\.json cannot be read"):
-        load(many)
-
-
-def test_weights_that_do_not_fit(folder: Path, tmp_path: Path) -> None:
-    broken = copied(folder / "llada", tmp_path / "broken")
-    tensors = load_file(broken / "model.safetensors")
-    key = "model.transformer.blocks.1.up_proj.weight"
-    fewer = {k: v for k, v in tensors.items() if k != key}
-    save_file(fewer, broken / "model.safetensors")
-    with pytest.raises(MaskwalkError, match=r"lacks model\.layers\.1\.mlp\.up_proj\.weight"):
-        load(broken)
-    save_file(tensors | {key: tensors[key][:-1].clone()}, broken / "model.safetensors")
-    with pytest.raises(MaskwalkError, match=r"up_proj\.weight has shape \(63, 32\)"):
-        load(broken)
-    save_file(tensors | {"model.more": torch.ones(1)}, broken / "model.safetensors")
-    assert load(broken).notes == ("1 weights of the file are not used, such as model.more",)
-    whole = (broken / "model.safetensors").read_bytes()
-    (broken / "model.safetensors").write_bytes(whole[:-5])
-    with pytest.raises(MaskwalkError, match="not a complete safetensors file"):
-        load(broken)
-
-
 @pytest.mark.parametrize(
     ("name", "config", "says"),
     [

@@ -17,6 +17,7 @@ import maskwalk.bench.judging as judging_module
 from maskwalk.analysis.judge import Judge, Reading, load_judge
 from maskwalk.bench.judging import Judging
 from maskwalk.bench.records import RecordFile, latest, load_records
+from maskwalk.denoisers.language.gguf import TENSORS
 from maskwalk.errors import MaskwalkError
 from maskwalk.worlds.text.metrics import bits_per_byte
 from tests import fake_texts
@@ -262,7 +263,7 @@ def write_gguf(file: Path, directory: Path) -> None:
     writer.add_token_merges([" ".join(pair) for pair in merges])
     writer.add_bos_token_id(tokenizer.bos_token_id)
     writer.add_eos_token_id(tokenizer.eos_token_id)
-    names = {theirs: ours for ours, theirs in judge_module.TENSORS.items()}
+    names = {theirs: ours for ours, theirs in TENSORS.items()}
     for name, weight in model.state_dict().items():
         parts = name.removesuffix(".weight").split(".")
         block = f"blk.{parts[2]}." if parts[1:2] == ["layers"] else ""

@@ -23,14 +23,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
 import torch
 from jaxtyping import Float32, Int64
-from safetensors.torch import save_file
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from maskwalk.denoisers.language.causal import Causal
+from maskwalk.denoisers.language.gguf import unpack as _unpack
 from maskwalk.denoisers.language.loading import FILES, HF, find, load, weights_hash
 from maskwalk.denoisers.language.model import LanguageModel
 from maskwalk.errors import MaskwalkError
@@ -240,61 +239,3 @@ def _unpacked(file: Path) -> Path:
             "XDG_CACHE_HOME to a directory with room."
         ) from None
     return directory
-
-
-TENSORS = {  # of a Llama: the name in a GGUF file, the name in transformers
-    "token_embd": "model.embed_tokens",
-    "output_norm": "model.norm",
-    "output": "lm_head",
-    "attn_norm": "input_layernorm",
-    "attn_q": "self_attn.q_proj",
-    "attn_k": "self_attn.k_proj",
-    "attn_v": "self_attn.v_proj",
-    "attn_output": "self_attn.o_proj",
-    "ffn_norm": "post_attention_layernorm",
-    "ffn_gate": "mlp.gate_proj",
-    "ffn_up": "mlp.up_proj",
-    "ffn_down": "mlp.down_proj",
-}
-
-
-def _unpack(file: Path, directory: Path) -> None:
-    """Writes a Llama of a GGUF file as `transformers` reads it quickly.
-
-    `transformers` reads GGUF files too, but wants `accelerate` for it and takes three times as
-    long.
-    """
-    gguf = need("gguf")
-    reader = gguf.GGUFReader(file)
-
-    def said(name: str) -> Any:
-        return reader.fields[f"llama.{name}"].contents()
-
-    heads = {"attn_q": said("attention.head_count"), "attn_k": said("attention.head_count_kv")}
-    weights: dict[str, Tensor] = {}
-    for tensor in reader.tensors:
-        *block, short, _ = tensor.name.split(".")
-        weight = torch.from_numpy(np.array(gguf.dequantize(tensor.data, tensor.tensor_type)))
-        if short in heads:  # llama.cpp rotates neighbours, transformers the two halves of a head
-            rows, width = weight.shape
-            weight = weight.view(heads[short], -1, 2, width).transpose(1, 2).reshape(rows, width)
-        layer = f"model.layers.{block[1]}." if block else ""
-        weights[f"{layer}{TENSORS[short]}.weight"] = weight
-    save_file(weights, directory / "model.safetensors", metadata={"format": "pt"})
-    with quiet() as transformers:
-        transformers.LlamaConfig(
-            architectures=["LlamaForCausalLM"],
-            dtype="float32",
-            vocab_size=said("vocab_size"),
-            hidden_size=said("embedding_length"),
-            intermediate_size=said("feed_forward_length"),
-            num_hidden_layers=said("block_count"),
-            num_attention_heads=heads["attn_q"],
-            num_key_value_heads=heads["attn_k"],
-            max_position_embeddings=said("context_length"),
-            rms_norm_eps=said("attention.layer_norm_rms_epsilon"),
-            rope_parameters={"rope_type": "default", "rope_theta": said("rope.freq_base")},
-            tie_word_embeddings="lm_head.weight" not in weights,
-        ).save_pretrained(directory)
-        tokenizer = transformers.AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
-        tokenizer.save_pretrained(directory)

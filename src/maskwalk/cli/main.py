@@ -15,6 +15,7 @@ from maskwalk.cli.bench import bench
 from maskwalk.cli.catalogue import list_
 from maskwalk.cli.common import err, out
 from maskwalk.cli.compare import compare
+from maskwalk.cli.convert import convert
 from maskwalk.cli.diagnose import diagnose
 from maskwalk.cli.evaluate import evaluate
 from maskwalk.cli.generate import generate
@@ -46,6 +47,7 @@ app.command("list")(list_)
 for command in (
     sample,
     generate,
+    convert,
     bench,
     report,
     reproduce,

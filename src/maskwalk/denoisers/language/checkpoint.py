@@ -10,11 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError, safe_open
+
+from maskwalk.denoisers.files import PREFIX
 from maskwalk.denoisers.language.native import NATIVE, Native
 from maskwalk.errors import MaskwalkError, one_of
 from maskwalk.reading import Wrong, flag, json_value, listed, maybe, table, text, whole
 from maskwalk.resources import need, read_file
 
+MDLM_NAMES = ("vocab_embed.embedding", "sigma_map.mlp.0.weight")
 KINDS = ("mdlm", "masked", "causal")
 LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "n_blocks", "encoder_layers")
 WIDTHS = ("hidden_size", "d_model", "n_embd", "dim", "hidden_dim")
@@ -55,7 +59,9 @@ def describe_checkpoint(directory: Path, kind: str | None = None) -> Checkpoint:
     config = read_config(directory)
     name = str(config.get("model_type", "")).lower()
     built = [str(a) for a in config.get("architectures") or ()]
-    if kind == "mdlm" or (kind is None and (name == "mdlm" or (not config and not built))):
+    if kind is None and (name == "mdlm" or not config or (not name and has_mdlm_names(directory))):
+        kind = "mdlm"
+    if kind == "mdlm":
         return Checkpoint("mdlm")
     mask = config.get("mask_token_id")
     if name in NATIVE and kind in (None, "masked"):
@@ -71,6 +77,18 @@ def describe_checkpoint(directory: Path, kind: str | None = None) -> Checkpoint:
     if mapped and automatic not in mapped:
         automatic = "AutoModel"
     return Checkpoint(kind, mask, False, automatic, bool(mapped))
+
+
+def has_mdlm_names(directory: Path) -> bool:
+    """Whether the weights in a directory have the names of MDLM's network."""
+    names: set[str] = set()
+    for file in directory.glob("*.safetensors"):
+        try:
+            with safe_open(file, framework="pt") as part:
+                names |= {name.removeprefix(PREFIX) for name in part.keys()}  # noqa: SIM118
+        except (SafetensorError, ValueError, OverflowError, OSError):
+            return False  # whoever reads it says what is wrong
+    return names.issuperset(MDLM_NAMES)
 
 
 def _masked(name: str, built: list[str]) -> bool:
@@ -125,6 +143,6 @@ def check_files(directory: Path) -> None:
         raise MaskwalkError(
             f"{directory} has its weights only as {pickled[0]}, a pickle, which can run code when "
             "it is read; nothing is unpickled here. Take the safetensors version of the model, or "
-            "convert it where you trust it (save_pretrained of transformers writes safetensors)."
+            f"read the weights alone: maskwalk convert {directory} NEW_FOLDER."
         )
     raise MaskwalkError(f"{directory} holds no model: there is no .safetensors file in it.")

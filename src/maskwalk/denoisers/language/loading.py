@@ -17,6 +17,7 @@ import torch
 from maskwalk.denoisers.language.base import TextDenoiser
 from maskwalk.denoisers.language.causal import Causal
 from maskwalk.denoisers.language.checkpoint import Checkpoint, describe_checkpoint
+from maskwalk.denoisers.language.gguf import gguf_in, unpacked
 from maskwalk.denoisers.language.masked import Masked
 from maskwalk.denoisers.language.mdlm import load_mdlm
 from maskwalk.denoisers.language.model import LanguageModel
@@ -154,6 +155,9 @@ def place_of(network: Any) -> str:
 def find(source: str | Path) -> Path:
     """The directory itself, or where the hub's files of that name are (fetched if need be)."""
     name = str(source).removeprefix(HF)
+    file = gguf_in(Path(name))
+    if file is not None:
+        return unpacked(file)
     if Path(name).is_dir():
         return Path(name)
     hub = need("huggingface_hub")

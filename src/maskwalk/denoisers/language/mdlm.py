@@ -1,12 +1,18 @@
 """The public MDLM checkpoints in this project's own network: no remote code, no flash-attn.
 
-A checkpoint is safetensors under the keys of `denoisers.weights` with `backbone.` in front. Its
-shape is read off the tensors; only the number of heads is not there, unless the rotary frequencies
-are (half a head's width of them): else it comes from config.json, or heads 64 wide are taken, as in
-the public model. Time conditioning is off there, so the conditioning is one learned constant; the
-mask is the last token unless the tokenizer has one of its own.
+A checkpoint is safetensors under the keys of `denoisers.weights`: with `backbone.` in front (the
+hub's layout, and Lightning's after `maskwalk convert`), or without (`DIT.save_pretrained`, whose
+config.json has the settings one level down). Its shape is read off the tensors; only the number of
+heads is not there, unless the rotary frequencies are (half a head's width of them): else
+config.json must say it. The mask is the last token unless the tokenizer has one of its own.
 
-Source: Sahoo et al., Simple and Effective Masked Diffusion Language Models, NeurIPS 2024.
+Time conditioning is off in the public models, so the conditioning is one learned constant, and a
+model with it is refused. Where config.json does not say, the weights do: without it the sines of
+the time are always 0, their columns of the first map are never trained and stay within the ±1/16
+they were drawn from.
+
+Source: Sahoo et al., Simple and Effective Masked Diffusion Language Models, arXiv 2406.07524;
+kuleshov-group/mdlm c112c52 was read (models/dit.py, diffusion.py).
 """
 
 from collections.abc import Iterable
@@ -22,12 +28,14 @@ from torch.nn import functional as F
 
 from maskwalk.denoisers.files import PREFIX
 from maskwalk.denoisers.language.base import LogMarginals, TextDenoiser, few_at_a_time
-from maskwalk.denoisers.language.checkpoint import read_config
+from maskwalk.denoisers.language.checkpoint import MDLM_NAMES, read_config
 from maskwalk.denoisers.network.ddit import hidden_states, modulations, output_map
 from maskwalk.denoisers.network.weights import DDiTConfig, layout
 from maskwalk.errors import MaskwalkError, one_of
 
 FREQUENCIES = "rotary_emb.inv_freq"
+OUTER = ("time_conditioning", "parameterization", "backbone")
+INNER = {"hidden_size": "hidden_dim", "length": "model_length"}  # hydra's name: the hub's name
 
 
 class MDLM(TextDenoiser):
@@ -120,12 +128,24 @@ def load_mdlm(directory: str | Path, **options: Any) -> MDLM:
     named = read_tensors(directory)
     tensors = {name.removeprefix(PREFIX): value for name, value in named.items()}
     frequencies = tensors.pop(FREQUENCIES, None)
-    config = shape_of(tensors, frequencies, read_config(directory), directory)
+    config = shape_of(tensors, frequencies, settings_of(read_config(directory)), directory)
     try:
         packed = layout(config).pack({name: value[None] for name, value in tensors.items()})
     except MaskwalkError as problem:
         raise MaskwalkError(f"{directory}: {problem}") from None
     return MDLM(config, packed[0], **options)
+
+
+def settings_of(described: Any) -> dict[str, Any]:
+    """The hub's settings; those of the public trainer lie under `config` and `model`."""
+    flat = dict(described) if isinstance(described, dict) else {}
+    inner = flat.get("config")
+    if isinstance(inner, dict):
+        model = inner.get("model")
+        found = dict(model) if isinstance(model, dict) else {}
+        found = {INNER.get(name, name): value for name, value in found.items()}
+        flat |= found | {name: inner[name] for name in OUTER if name in inner}
+    return flat
 
 
 def shape_of(
@@ -135,7 +155,7 @@ def shape_of(
     source: Path,
 ) -> DDiTConfig:
     """The configuration these tensors have, checked against what config.json says."""
-    table, first = tensors.get("vocab_embed.embedding"), tensors.get("sigma_map.mlp.0.weight")
+    table, first = (tensors.get(name) for name in MDLM_NAMES)
     blocks = {name.split(".")[1] for name in tensors if name.startswith("blocks.")}
     if table is None or first is None or not blocks:
         raise MaskwalkError(
@@ -146,10 +166,27 @@ def shape_of(
         raise MaskwalkError(
             f"{source} was trained with time conditioning; only checkpoints without are read."
         )
+    sines = first[:, first.shape[1] // 2 :].float().abs()
+    if described.get("time_conditioning") is None and float(sines.max()) > first.shape[1] ** -0.5:
+        raise MaskwalkError(
+            f"{source} seems to be trained with time conditioning (the weights of its time are "
+            "trained), and only checkpoints without are read. If it was trained without, write "
+            '"time_conditioning": false in its config.json.'
+        )
+    kind = described.get("parameterization") or "subs"
+    if kind != "subs":
+        raise MaskwalkError(
+            f"{source} was trained with the parameterization {kind!r}, whose logits are no "
+            "marginals; only 'subs', MDLM's own, is read."
+        )
     rows, hidden = table.shape
-    heads = int(described.get("n_heads") or max(1, hidden // 64))
-    if frequencies is not None:
-        heads = hidden // (2 * len(frequencies))
+    heads = hidden // (2 * len(frequencies)) if frequencies is not None else 0
+    heads = heads or int(described.get("n_heads") or 0)
+    if not heads:
+        raise MaskwalkError(
+            f"Nothing says how many heads {source} has: neither its weights ({FREQUENCIES}) nor a "
+            'config.json. Write {"n_heads": …} in a config.json beside them (mdlm-owt has 12).'
+        )
     sizes = {"vocab_size": rows, "hidden_dim": hidden, "n_blocks": len(blocks), "n_heads": heads}
     for name, value in sizes.items():
         if described.get(name, value) != value:

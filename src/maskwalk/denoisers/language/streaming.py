@@ -16,7 +16,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
-from maskwalk.errors import MaskwalkError
+from maskwalk.errors import MaskwalkError, shown
 from maskwalk.resources import need
 
 DeviceMap = str | dict[str, str | int]
@@ -153,10 +153,20 @@ def _placement(
     """Which module goes to which device; None: all to one."""
     if device_map is None:
         return None
-    if isinstance(device_map, dict):
-        return dict(device_map)
+    need("accelerate", "devices")
     if device_map != "auto":
-        return {"": device_map}
+        placed: dict[str, str | int] = (
+            dict(device_map) if isinstance(device_map, dict) else {"": device_map}
+        )
+        try:
+            for device in placed.values():
+                torch.device(device)
+        except (RuntimeError, TypeError):
+            raise MaskwalkError(
+                f"device_map must be 'auto', a device, or a table from modules to devices, not "
+                f"{shown(device_map)}."
+            ) from None
+        return placed
     found: dict[str, str | int] = need("accelerate", "devices").infer_auto_device_map(
         model, dtype=dtype, no_split_module_classes=list(model._no_split_modules or ())
     )

@@ -19,7 +19,9 @@ def read_tokenizer(where: Path, model: Path, trusted: bool = False) -> Any:
             maker = transformers.AutoTokenizer
             if _said(where).get("tokenizer_class") == "DreamTokenizer":
                 maker, trusted = transformers.Qwen2Tokenizer, False  # whose code it is
-            reader = maker.from_pretrained(where, local_files_only=True, trust_remote_code=trusted)
+            reader = maker.from_pretrained(
+                where, local_files_only=True, trust_remote_code=trusted, **_case(where)
+            )
     except Exception as problem:  # nobody lists what a damaged file may raise
         why = " ".join(str(problem).split())[:200]
         raise MaskwalkError(
@@ -28,9 +30,10 @@ def read_tokenizer(where: Path, model: Path, trusted: bool = False) -> Any:
         ) from None
     if len(reader) <= len(set(reader.all_special_ids)):
         raise MaskwalkError(
-            f"The tokenizer in {where} knows no tokens but its special ones: its vocabulary "
-            f"({VOCABULARIES}) is missing. Put that file beside the others, or give a tokenizer "
-            "that is whole: tokenizer=… (--tokenizer)."
+            f"The tokenizer in {where}, read as a {type(reader).__name__}, knows no tokens but its "
+            f"special ones: its vocabulary ({VOCABULARIES}) is missing, or is one of another class "
+            'of tokenizers (name it in tokenizer_config.json: {"tokenizer_class": "BertTokenizer"}'
+            "). Or give a tokenizer that is whole: tokenizer=… (--tokenizer)."
         )
     added = _said(where).get("added_tokens_decoder")
     for token_id, token in added.items() if isinstance(added, dict) else ():
@@ -41,6 +44,16 @@ def read_tokenizer(where: Path, model: Path, trusted: bool = False) -> Any:
                 f"{reader.convert_tokens_to_ids(text)}: its files do not belong together."
             )
     return reader
+
+
+def _case(where: Path) -> dict[str, bool]:
+    """BERT's tokenizer lowers all letters unless it is told: not if its vocabulary has capitals."""
+    file = where / "vocab.txt"
+    if (where / "tokenizer.json").exists() or "do_lower_case" in _said(where) or not file.exists():
+        return {}
+    words = read_file(file).decode(errors="replace").split()
+    capitals = any(not word.islower() and word.isalpha() for word in words)
+    return {"do_lower_case": False} if capitals else {}
 
 
 def _said(where: Path) -> dict[str, Any]:

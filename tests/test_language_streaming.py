@@ -1,0 +1,107 @@
+"""Weights reach their place whole: in parts, in a precision, on a device; or a sentence says why not.
+
+Missing, misshapen, surplus and cut files are told apart; tables that no file carries are computed.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from maskwalk.denoisers.language import LanguageModel, load
+from maskwalk.denoisers.language.checkpoint import read_config
+from maskwalk.denoisers.language.native import NATIVE, native_config
+from maskwalk.denoisers.language.standins import write_dream, write_llada
+from maskwalk.denoisers.language.streaming import files_of, streamed
+from maskwalk.errors import MaskwalkError
+from tests.test_language_published import canvas, copied
+
+transformers = pytest.importorskip("transformers")
+WRITERS = {"llada": write_llada, "dream": write_dream}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("published")
+    for name, write in WRITERS.items():
+        write(folder / name)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def models(folder: Path) -> dict[str, LanguageModel]:
+    return {name: load(folder / name) for name in WRITERS}
+
+
+def test_weights_in_parts(folder: Path, tmp_path: Path, models: dict[str, LanguageModel]) -> None:
+    many = copied(folder / "llada", tmp_path / "many")
+    tensors = load_file(many / "model.safetensors")
+    (many / "model.safetensors").unlink()
+    names, weight_map = sorted(tensors), {}
+    for part in range(3):
+        file = f"model-0000{part + 1}-of-00003.safetensors"
+        save_file({n: tensors[n] for n in names[part::3]}, many / file, {"format": "pt"})
+        weight_map |= dict.fromkeys(names[part::3], file)
+    index = many / "model.safetensors.index.json"
+    index.write_text(json.dumps({"metadata": {"total_size": 1}, "weight_map": weight_map}))
+    tokens = canvas(models["llada"])
+    assert torch.equal(load(many).denoiser(tokens), models["llada"].denoiser(tokens))
+    (many / "model-00002-of-00003.safetensors").unlink()
+    with pytest.raises(MaskwalkError, match="lacks model-00002-of-00003"):
+        load(many)
+    index.write_text("{")
+    with pytest.raises(MaskwalkError, match=r"index\.json cannot be read"):
+        load(many)
+
+
+def test_weights_that_do_not_fit(folder: Path, tmp_path: Path) -> None:
+    broken = copied(folder / "llada", tmp_path / "broken")
+    tensors = load_file(broken / "model.safetensors")
+    key = "model.transformer.blocks.1.up_proj.weight"
+    fewer = {k: v for k, v in tensors.items() if k != key}
+    save_file(fewer, broken / "model.safetensors")
+    with pytest.raises(MaskwalkError, match=r"lacks model\.layers\.1\.mlp\.up_proj\.weight"):
+        load(broken)
+    save_file(tensors | {key: tensors[key][:-1].clone()}, broken / "model.safetensors")
+    with pytest.raises(MaskwalkError, match=r"up_proj\.weight has shape \(63, 32\)"):
+        load(broken)
+    save_file(tensors | {"model.more": torch.ones(1)}, broken / "model.safetensors")
+    assert load(broken).notes == ("1 weights of the file are not used, such as model.more",)
+    whole = (broken / "model.safetensors").read_bytes()
+    (broken / "model.safetensors").write_bytes(whole[:-5])
+    with pytest.raises(MaskwalkError, match="not a complete safetensors file"):
+        load(broken)
+
+
+def test_weights_go_where_they_are_told(folder: Path, models: dict[str, LanguageModel]) -> None:
+    pytest.importorskip("accelerate")
+    tokens = canvas(models["dream"])
+    expected = models["dream"].denoiser(tokens)
+    parts: dict[str, str | int] = {"model.layers.1": "cpu", "model": "cpu", "lm_head": "cpu"}
+    for device_map in ("auto", "cpu", parts):
+        model = load(folder / "dream", device_map=device_map)
+        assert model.denoiser.model.hf_device_map and model.device == "cpu"
+        assert torch.equal(model.denoiser(tokens), expected)
+    for wrong, says in (({"model": "cpu"}, r"says nothing of lm_head"), ("nowhere", "must be")):
+        with pytest.raises(MaskwalkError, match=says):
+            load(folder / "dream", device_map=wrong)
+
+
+def test_weights_are_brought_to_the_precision_and_tables_are_not(folder: Path) -> None:
+    config = native_config(
+        NATIVE["dream"], read_config(folder / "dream"), folder / "dream", transformers
+    )
+    model, extra = streamed(
+        lambda: transformers.Qwen2ForCausalLM(config),
+        files_of(folder / "dream"),
+        folder / "dream",
+        dtype=torch.bfloat16,
+    )
+    given = load_file(folder / "dream" / "model.safetensors")
+    assert extra == [] and not model.training
+    for name, weight in model.state_dict().items():
+        assert torch.equal(weight, given[name].bfloat16())
+    rates = 1_000_000.0 ** -(torch.arange(0, 8, 2) / 8)
+    torch.testing.assert_close(model.model.rotary_emb.inv_freq, rates)
