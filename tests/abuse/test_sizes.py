@@ -19,20 +19,20 @@ from tests.abuse.case import Case, refused
 
 MEMORY, TIME = "of memory; this machine has", "hours or more"
 GRAPHS_ = {
-    "st_er(nodes=200000, p=0.001)": "minutes or more. Use fewer nodes",
-    "st_er(nodes=1000000, p=0.0001)": "at most 300,000",
-    "st_er(nodes=1000000000, p=0)": "at most 300,000",
+    "st_er(nodes=111900, p=0.0091)": "minutes or more. Use fewer nodes",
+    "st_er(nodes=1000000, p=0.001)": MEMORY,
+    "st_er(nodes=1000000000, p=0)": "at most 5,000,000",
     "st_er(nodes=60000, p=1.0)": MEMORY,
     "weighted(nodes=200000, p=0.1)": MEMORY,
-    "directed(nodes=250000, p=0.00001)": "minutes or more",
-    "two_communities(nodes=140000, p=0.00001)": "minutes or more",
+    "directed(nodes=5000000, p=0.00001)": MEMORY,
+    "two_communities(nodes=2500001, p=0)": "at most 5,000,000",
     "two_communities(nodes=100000, p=0, bridges=2000000000)": MEMORY,
     "community_chain(communities=1000000)": "from 2 to 100000, not 1000000",
-    "community_chain(communities=100000, nodes=1000)": "at most 300,000",
+    "community_chain(communities=100000, nodes=1000)": "at most 5,000,000",
     "community_hierarchy(depth=1000, branching=2)": "the number of communities",
     "community_hierarchy(depth=16, branching=2, nodes=1000)": "the number of communities",
-    "tree_line_dag(chains=100000, length=100000)": "at most 300,000",
-    "bottleneck_dag(corridors=1000000, width=1000000)": "at most 300,000",
+    "tree_line_dag(chains=100000, length=100000)": "at most 5,000,000",
+    "bottleneck_dag(corridors=1000000, width=1000000)": "at most 5,000,000",
 }
 WORDS = {
     "count": (("--count", "1000000000"), MEMORY),
@@ -66,8 +66,8 @@ def cases() -> list[Case]:
     rows = [Case(graph, ("sample", "--graph", graph), says) for graph, says in GRAPHS_.items()]
     rows += [Case(name, ("sample", *words), says) for name, (words, says) in WORDS.items()]
     rows += [Case(name, tuple(words.split()), says) for name, (words, says) in OTHERS.items()]
-    argv = ("sample", "--graph", "st_er(nodes=200000, p=0.001)")
-    return [*rows, Case("process", argv, "minutes or more", process=True)]
+    argv = ("sample", "--graph", "st_er(nodes=200000, p=0.02)")
+    return [*rows, Case("process", argv, MEMORY, process=True)]
 
 
 @pytest.fixture(autouse=True)

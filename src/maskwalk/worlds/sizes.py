@@ -9,7 +9,7 @@ from maskwalk.errors import MaskwalkError
 from maskwalk.resources import available_memory, processes
 
 HOURS = 4.0  # the longest single step that is begun without asking
-NODES = 300_000  # of a graph
+NODES = 5_000_000  # of a graph
 COINS = 1e8  # uniforms drawn in a second
 STEPS = 2e4  # steps of messages along a sequence in a second
 ENTRIES = 2e8  # multiplications of a sparse product in a second
