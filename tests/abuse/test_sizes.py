@@ -12,7 +12,7 @@ from maskwalk.errors import MaskwalkError
 from maskwalk.worlds.sizes import check_messages, fits
 from maskwalk.worlds.walks.graphs import GRAPHS
 from maskwalk.worlds.walks.laws import WALKS, ChainLaw
-from maskwalk.worlds.walks.oracles import ChainOracle, LiftedOracle, oracle_for
+from maskwalk.worlds.walks.oracles import ChainOracle, LiftedOracle, SparseOracle, oracle_for
 from maskwalk.worlds.walks.oracles.chain_leaks import ChainLeaks
 from maskwalk.worlds.walks.oracles.leaks import Leaks
 from tests.abuse.case import Case, refused
@@ -114,9 +114,9 @@ def test_memory_of_a_control_group(tmp_path: Path) -> None:
 
 
 def test_long_sequences_are_answered_for_if_they_are_few() -> None:
-    check_messages(2, 65_535, 2000)
+    check_messages(2, 65_535, 500, 2000)
     with pytest.raises(MaskwalkError, match="Use a smaller count"):
-        check_messages(512, 65_535, 2000)
+        check_messages(512, 65_535, 500, 2000)
 
 
 def law_of(nodes: int, length: int = 24) -> ChainLaw:
@@ -130,9 +130,9 @@ def test_tables_are_dense_only_where_memory_allows(monkeypatch: pytest.MonkeyPat
     small, middle, large = law_of(500), law_of(2400), law_of(3000)
     assert isinstance(oracle_for(small), ChainOracle)
     assert isinstance(oracle_for(middle), ChainOracle)
-    assert isinstance(oracle_for(large), LiftedOracle)
+    assert isinstance(oracle_for(large), SparseOracle)
     monkeypatch.setenv("MASKWALK_PROCESSES", "8")
-    assert isinstance(oracle_for(middle), LiftedOracle)
+    assert isinstance(oracle_for(middle), SparseOracle)
     assert isinstance(oracle_for(small), ChainOracle)
 
 

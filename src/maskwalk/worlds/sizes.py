@@ -54,8 +54,8 @@ def check_sequences(count: int, length: int) -> None:
     fits(what, 8.0 * 6 * count * length, "Use a smaller count, or shorter sequences.")
 
 
-def check_messages(rows: int, length: int, entries: int) -> None:
-    """Messages along so many sequences, over a kernel of so many entries, in about 8 calls."""
+def check_messages(rows: int, length: int, vocab: int, entries: int) -> None:
+    """Messages along so many sequences of so many tokens over a kernel of so many entries."""
     seconds = 8.0 * rows * length * (1 / STEPS + 4 * entries / ENTRIES / 2)
     what = f"Exact conditionals of {rows:,} sequences of {length:,} tokens"
     in_time(what, seconds, "Use a smaller count, shorter sequences, or fewer nodes.")
