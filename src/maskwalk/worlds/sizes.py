@@ -54,6 +54,11 @@ def check_sequences(count: int, length: int) -> None:
     fits(what, 8.0 * 6 * count * length, "Use a smaller count, or shorter sequences.")
 
 
+def fits_table(what: str, length: int, vocab: int) -> None:
+    """A table of a number for every token at every position."""
+    fits(what, 8.0 * 2 * length * vocab, "Use shorter sequences, or fewer nodes.")
+
+
 def check_messages(rows: int, length: int, vocab: int, entries: int) -> None:
     """Messages along so many sequences of so many tokens over a kernel of so many entries."""
     seconds = 8.0 * rows * length * (1 / STEPS + 4 * entries / ENTRIES / 2)
