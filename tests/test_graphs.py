@@ -11,7 +11,8 @@ from scipy.stats import chisquare
 from maskwalk.errors import MaskwalkError
 from maskwalk.streams import Purpose, block_uniforms
 from maskwalk.worlds.walks.graphs import GRAPHS, Graph, from_networkx
-from maskwalk.worlds.walks.graphs.families import PAIR, _coins
+from maskwalk.worlds.walks.graphs.families import PAIR
+from maskwalk.worlds.walks.graphs.pairs import coins
 
 FALSE_ALARM = 1e-6  # of each chi-square test; seeds are fixed, so a pass stays a pass
 
@@ -123,7 +124,7 @@ def test_pairs_do_not_depend_on_how_many_rows_are_drawn_at_once():
     rows = [
         block_uniforms(5, Purpose.GRAPH, i, 1, nodes, PAIR)[0] for i in (0, 348, 349, 350, 2999)
     ]
-    found = _coins(5, PAIR, nodes, 0.01)
+    found = coins(5, PAIR, nodes, 0.01)
     for i, u in zip((0, 348, 349, 350, 2999), rows):
         assert found[found[:, 0] == i, 1].tolist() == np.flatnonzero(u < 0.01).tolist()
 

@@ -21,6 +21,7 @@ from maskwalk.worlds.walks.oracles import (
     EnumerationOracle,
     LiftedOracle,
     ScheduleOracle,
+    SparseOracle,
     oracle_for,
 )
 from maskwalk.worlds.walks.oracles.base import LEAK, Oracle
@@ -381,11 +382,11 @@ def test_probabilities_too_small_for_float64_are_refused() -> None:
     assert torch.isfinite(LiftedOracle(law)(tokens)[0, :2]).all()
 
 
-def test_a_schedule_too_large_for_tables_is_lifted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_schedule_too_large_for_tables_has_messages(monkeypatch: pytest.MonkeyPatch) -> None:
     law = random_schedule(4, 5, 0)
     assert isinstance(oracle_for(law), ScheduleOracle)
     monkeypatch.setattr(maskwalk.worlds.walks.oracles, "SCHEDULE_LIMIT", 100)
-    assert isinstance(oracle_for(law), LiftedOracle)
+    assert isinstance(oracle_for(law), SparseOracle)
     with pytest.raises(MaskwalkError, match="tables of this schedule, 4 nodes and length 5"):
         ScheduleOracle(law, limit=100)
 
@@ -396,7 +397,7 @@ def test_what_is_too_large_is_refused_with_its_size() -> None:
     with pytest.raises(MaskwalkError, match=r"500\^5 = 31,250,000,000,000 states"):
         oracle_for(distant)
     lazy = WALKS.build("lazy(stay=0.125)", graph=graph, length=24)
-    with pytest.raises(MaskwalkError, match=r"500 nodes and length 24 take 0\.1 GB.*LiftedOracle"):
+    with pytest.raises(MaskwalkError, match=r"500 nodes and length 24 take 0\.1 GB.*SparseOracle"):
         ChainOracle(lazy, limit=10**7)
     with pytest.raises(MaskwalkError, match="all 500"):
         EnumerationOracle(random_chain(500, 3, 0, density=0.003))(torch.tensor([[0, 0, 500]] * 500))
@@ -409,11 +410,11 @@ def test_too_many_transitions_are_refused(monkeypatch: pytest.MonkeyPatch) -> No
         LiftedOracle(law)(torch.full((1, 4), 5))
 
 
-def test_a_chain_too_large_for_tables_is_lifted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_chain_too_large_for_tables_has_messages(monkeypatch: pytest.MonkeyPatch) -> None:
     law = random_chain(5, 5, 0)
     assert isinstance(oracle_for(law), ChainOracle)
     monkeypatch.setattr(maskwalk.worlds.walks.oracles, "LIMIT", 100)
-    assert isinstance(oracle_for(law), LiftedOracle)
+    assert isinstance(oracle_for(law), SparseOracle)
 
 
 def test_senseless_questions_are_refused() -> None:

@@ -9,7 +9,7 @@ from maskwalk.errors import MaskwalkError
 from maskwalk.resources import available_memory, processes
 
 HOURS = 4.0  # the longest single step that is begun without asking
-NODES = 300_000  # of a graph
+NODES = 5_000_000  # of a graph
 COINS = 1e8  # uniforms drawn in a second
 STEPS = 2e4  # steps of messages along a sequence in a second
 ENTRIES = 2e8  # multiplications of a sparse product in a second
@@ -54,8 +54,13 @@ def check_sequences(count: int, length: int) -> None:
     fits(what, 8.0 * 6 * count * length, "Use a smaller count, or shorter sequences.")
 
 
-def check_messages(rows: int, length: int, entries: int) -> None:
-    """Messages along so many sequences, over a kernel of so many entries, in about 8 calls."""
+def fits_table(what: str, length: int, vocab: int) -> None:
+    """A table of a number for every token at every position."""
+    fits(what, 8.0 * 2 * length * vocab, "Use shorter sequences, or fewer nodes.")
+
+
+def check_messages(rows: int, length: int, vocab: int, entries: int) -> None:
+    """Messages along so many sequences of so many tokens over a kernel of so many entries."""
     seconds = 8.0 * rows * length * (1 / STEPS + 4 * entries / ENTRIES / 2)
     what = f"Exact conditionals of {rows:,} sequences of {length:,} tokens"
     in_time(what, seconds, "Use a smaller count, shorter sequences, or fewer nodes.")

@@ -37,6 +37,13 @@ class Sparse:
                     is_coalesced=True,
                 )
 
+    @classmethod
+    def of(cls, matrix: csr_array) -> "Sparse":
+        """A matrix on the CPU as it is, without a copy."""
+        sparse = cls.__new__(cls)
+        sparse._scipy = matrix
+        return sparse
+
     def __matmul__(self, dense: Float[Tensor, "rows batch"]) -> Float[Tensor, "after batch"]:
         if dense.device.type == "cpu":
             return torch.from_numpy(self._scipy @ dense.numpy())

@@ -30,6 +30,7 @@ from maskwalk.worlds.metrics import METRICS, Sample
 from maskwalk.worlds.walks.laws import WalkLaw
 
 FLOOR_RUNS = 8
+AT_ONCE = 2**23  # numbers in the counts of several sets of steps
 FLOOR_IDS = 2_000_000_000  # exact walks for the floor: ids no training or held-out walk has
 
 
@@ -133,10 +134,15 @@ def tv_error(law: WalkLaw, walks: Tensor, k: int) -> float:
     part = (torch.arange(len(walks)) % groups).repeat_interleave(walks.shape[1] - k)
     events = len(steps.truth)
     by_group = torch.bincount(part * events + steps.inverse, minlength=groups * events)
-    side = torch.from_numpy(half_splits(groups))
-    halves = ((side == which).long() @ by_group.view(groups, events) for which in (1, -1))
-    first, second = (steps.tv(counts).numpy() for counts in halves)
-    return half_split_se(first, second)
+    some = max(1, AT_ONCE // events)  # splits: many different steps, a few at a time
+    parts = torch.from_numpy(half_splits(groups)).split(some)
+    first, second = (
+        torch.cat(
+            [steps.tv((part == which).long() @ by_group.view(groups, events)) for part in parts]
+        )
+        for which in (1, -1)
+    )
+    return half_split_se(first.numpy(), second.numpy())
 
 
 def transition_tv(law: WalkLaw, walks: Int[Tensor, "count length"], k: int) -> float:
@@ -192,21 +198,12 @@ def _unique_rows(rows: Tensor, vocab: int) -> tuple[Tensor, Tensor]:
 
 
 def _probabilities(law: WalkLaw, histories: Tensor, inverse: Tensor, nxt: Tensor) -> Tensor:
-    """P(next | history) of each event, asking the law in slices so that memory stays small."""
-    probs = torch.empty(len(nxt), dtype=torch.float64)
-    for start in range(0, len(histories), 4096):
-        part = histories[start : start + 4096]
-        here = (inverse >= start) & (inverse < start + 4096)
-        probs[here] = _rows(law, part)[inverse[here] - start, nxt[here]]
-    return probs
-
-
-def _rows(law: WalkLaw, histories: Tensor) -> Tensor:
-    """The law of the token after each history; where time matters its position comes first."""
+    """P(next | history) of each event; where time matters the position comes first."""
+    before = histories[inverse]
     if law.homogeneous:
-        return law.next_probs(histories[:, -law.order :])
-    rows = torch.empty((len(histories), law.vocab_size), dtype=torch.float64)
+        return law.token_probs(before[:, -law.order :], nxt)
+    probs = torch.empty(len(nxt), dtype=torch.float64)
     for t in histories[:, 0].unique().tolist():
-        here = histories[:, 0] == t
-        rows[here] = law.step_probs(t, histories[here, -law.order :])
-    return rows
+        here = before[:, 0] == t
+        probs[here] = law.step_token_probs(t, before[here, -law.order :], nxt[here])
+    return probs

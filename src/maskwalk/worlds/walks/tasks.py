@@ -24,6 +24,7 @@ from maskwalk.worlds.walks.laws.alias import Alias
 from maskwalk.worlds.world import World
 
 TRIES, TRIES_EACH = 1_000_000, 4_000  # held-out walks looked at, in all and for each prompt
+PAIRED = 20_000  # nodes whose pairs are all looked at
 CHOICE, LEFT, RIGHT = range(3)  # streams of Purpose.PROMPT
 
 
@@ -67,7 +68,7 @@ def _crossing(law: WalkLaw, graph: Graph, count: int, seed: int) -> Prompts:
     """The first `count` held-out walks, by number, whose endpoints lie in different communities."""
     assert graph.community is not None
     community = torch.from_numpy(graph.community)
-    tries, batch = TRIES + TRIES_EACH * count, 1 << 16
+    tries, batch = TRIES + TRIES_EACH * count, max(1 << 10, min(1 << 16, (1 << 25) // law.length))
     crossings: list[Tensor] = []
     total = 0
     for first in range(0, tries, batch):
@@ -197,6 +198,11 @@ def _pairs(law: WalkLaw, graph: Graph, count: int, seed: int) -> Prompts:
     """Uniform pairs of nodes in different communities, among those that some walk joins."""
     assert graph.community is not None
     community = torch.from_numpy(graph.community)
+    if graph.nodes > PAIRED:
+        raise MaskwalkError(
+            f"Uniform pairs of {graph.nodes:,} nodes are too many to look at one by one; at most "
+            f"{PAIRED:,} nodes have them. Use ends='walks' or ends='built'."
+        )
     joined = torch.stack([law.reach(node) for node in range(graph.nodes)])
     pairs = (joined & (community[:, None] != community)).nonzero()
     if len(pairs) == 0:

@@ -3,6 +3,7 @@
 ST-ER(p) [paper, section Experiments]: vertices join a tree in uniformly random order, each attached
 to a uniform one already in; then every remaining pair becomes an edge with probability p. A larger
 p with the same seed only adds edges. The bottleneck families join ST-ER communities by few edges.
+pairs.py draws the pairs, and says how where there are too many for a coin each.
 
 Every number comes from a counter-based table addressed by (seed, stream, row), and only compared,
 sorted or multiplied: a graph is the same on every machine.
@@ -15,31 +16,21 @@ from maskwalk.errors import real, whole
 from maskwalk.streams import Purpose, block_uniforms
 from maskwalk.worlds.sizes import check_graph
 from maskwalk.worlds.walks.graphs.graph import GRAPHS, Graph, assemble
+from maskwalk.worlds.walks.graphs.pairs import by_coins, coins, listed
 
 COMMUNITIES = 100_000  # at most
 HEAVIEST = 2**31 - 1  # the largest weight
-ORDER, PARENT, PAIR, STREAMS = 0, 1, 2, 4  # a community's streams are STREAMS * its number + these
-BRIDGES, CYCLE, ARCS, WEIGHTS = (2**31 + i for i in range(4))  # streams outside the communities
+# A community's streams are STREAMS * its number + these; then those outside the communities.
+ORDER, PARENT, PAIR, LIST, STREAMS = 0, 1, 2, 3, 4
+BRIDGES, CYCLE, ARCS, WEIGHTS, ARC_LIST = (2**31 + i for i in range(5))
 
 
 def _uniforms(seed: int, stream: int, width: int) -> Float64[np.ndarray, " width"]:
     return block_uniforms(seed, Purpose.GRAPH, 0, 1, width, stream).reshape(-1)
 
 
-def _coins(seed: int, stream: int, nodes: int, p: float) -> Int64[np.ndarray, "pairs 2"]:
-    """Ordered pairs (i, j), each in with probability p; a few rows at a time to save memory."""
-    pairs = [np.zeros((0, 2), dtype=np.int64)]
-    rows = max(1, 2**20 // nodes)
-    for first in range(0, nodes if p > 0 else 0, rows):
-        count = min(rows, nodes - first)
-        coins = block_uniforms(seed, Purpose.GRAPH, first, count, nodes, stream) < p
-        row, column = np.nonzero(coins)
-        pairs.append(np.stack([row + first, column], axis=1))
-    return np.concatenate(pairs)
-
-
 def _community(
-    seed: int, number: int, nodes: int, p: float
+    seed: int, number: int, nodes: int, p: float, tossed: bool
 ) -> tuple[Int64[np.ndarray, "edges 2"], int]:
     """One ST-ER graph on nodes 0..nodes-1: its edges (each once) and the root of its tree."""
     base = STREAMS * number
@@ -47,16 +38,21 @@ def _community(
     joined = np.arange(1, nodes)
     parent = np.floor(_uniforms(seed, base + PARENT, nodes)[1:] * joined).astype(np.int64)
     tree = np.stack([order[parent], order[joined]], axis=1)
-    extra = _coins(seed, base + PAIR, nodes, p)
-    # A coin for a pair already in the tree changes nothing: `assemble` counts repeats once.
-    return np.concatenate([tree, extra[extra[:, 0] < extra[:, 1]]]), int(order[0])
+    extra = (
+        coins(seed, base + PAIR, nodes, p, ordered=False)
+        if tossed
+        else listed(seed, (base + PAIR, base + LIST), nodes, p, ordered=False)
+    )
+    # A pair that is in the tree already changes nothing: `assemble` counts repeats once.
+    return np.concatenate([tree, extra]), int(order[0])
 
 
 def _communities(
     seed: int, count: int, nodes: int, p: float
 ) -> tuple[Int64[np.ndarray, "edges 2"], tuple[int, ...], Int64[np.ndarray, " all"]]:
     """Separate ST-ER communities: edges, roots and community labels; nothing between them."""
-    parts = [_community(seed, c, nodes, p) for c in range(count)]
+    tossed = by_coins(float(count) * nodes**2, p)
+    parts = [_community(seed, c, nodes, p, tossed) for c in range(count)]
     edges = np.concatenate([pairs + c * nodes for c, (pairs, _) in enumerate(parts)])
     roots = tuple(root + c * nodes for c, (_, root) in enumerate(parts))
     return edges, roots, np.repeat(np.arange(count, dtype=np.int64), nodes)
@@ -66,7 +62,8 @@ def _checked(nodes: int, p: float | int, communities: int = 1) -> tuple[int, flo
     """The numbers of so many communities, if they can be drawn here."""
     nodes, p = whole("nodes", nodes, 2), real("p", p, 0.0, 1.0)
     pairs = 1.0 * communities * nodes**2
-    check_graph(communities * nodes, pairs if p > 0 else 0, p * pairs + communities * nodes)
+    tossed = pairs if p > 0 and by_coins(pairs, p) else 0
+    check_graph(communities * nodes, tossed, p * pairs + communities * nodes)
     return nodes, p
 
 
@@ -74,7 +71,7 @@ def _checked(nodes: int, p: float | int, communities: int = 1) -> tuple[int, flo
 def st_er(nodes: int, p: float | int, seed: int) -> Graph:
     """A uniformly grown spanning tree plus each other pair with probability p (ST-ER)."""
     nodes, p = _checked(nodes, p)
-    edges, root = _community(seed, 0, nodes, p)
+    edges, root = _community(seed, 0, nodes, p, by_coins(1.0 * nodes**2, p))
     return assemble(nodes, edges, roots=(root,))
 
 
@@ -94,7 +91,8 @@ def directed(nodes: int, p: float | int, seed: int) -> Graph:
     """A random directed cycle through all nodes plus each other arc with probability p."""
     nodes, p = _checked(nodes, p)
     cycle = np.argsort(_uniforms(seed, CYCLE, nodes), kind="stable")
-    extra = _coins(seed, ARCS, nodes, p)
+    tossed = by_coins(1.0 * nodes**2, p)
+    extra = coins(seed, ARCS, nodes, p) if tossed else listed(seed, (ARCS, ARC_LIST), nodes, p)
     arcs = [np.stack([cycle, np.roll(cycle, -1)], axis=1), extra[extra[:, 0] != extra[:, 1]]]
     return assemble(nodes, np.concatenate(arcs), directed=True)
 

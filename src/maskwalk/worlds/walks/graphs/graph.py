@@ -78,13 +78,19 @@ def assemble(
     names: tuple[str, ...] | None = None,
 ) -> Graph:
     """The graph with these edges (or arcs): both ways round unless directed; repeats count once."""
-    heavy = np.ones(len(pairs)) if weights is None else weights
     if not directed:
         pairs = np.concatenate([pairs, pairs[:, ::-1]])
-        heavy = np.concatenate([heavy, heavy])
-    keys, first = np.unique(pairs[:, 0] * nodes + pairs[:, 1], return_index=True)
+        weights = None if weights is None else np.concatenate([weights, weights])
+    keys = pairs[:, 0] * nodes + pairs[:, 1]
+    if weights is None:
+        keys.sort()
+        keys = keys[np.diff(keys, prepend=-1) > 0]  # three times as fast as np.unique
+        heavy = np.ones(len(keys))
+    else:
+        keys, first = np.unique(keys, return_index=True)
+        heavy = weights[first]
     sources, targets = keys // nodes, keys % nodes
-    return Graph(nodes, sources, targets, heavy[first], directed, community, roots, levels, names)
+    return Graph(nodes, sources, targets, heavy, directed, community, roots, levels, names)
 
 
 GRAPHS: Registry[Graph] = Registry("graph", context=("seed",), makes=Graph)

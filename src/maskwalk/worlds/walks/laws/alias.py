@@ -2,12 +2,16 @@
 
 Row u with d entries becomes d slots of equal width 1/d; slot i holds entry i up to a threshold and
 one other entry, its alias, above it. One uniform x = u·d then draws a token in constant time: the
-slot is floor(x), and the fraction left over is compared with the threshold.
+slot is floor(x), and the fraction left over is compared with the threshold. What a draw reads lies
+together, since with a million rows it is the memory that takes the time: two looks for a token.
 """
 
 import numpy as np
 from jaxtyping import Float64, Int64
 from scipy.sparse import csr_array
+
+TOGETHER = 64  # rows of one width that are filled together
+AT_ONCE = 2**20  # entries of such rows
 
 
 class Alias:
@@ -22,9 +26,20 @@ class Alias:
         row = np.repeat(np.arange(len(self.degree)), self.degree)
         total = np.bincount(row, weights=kernel.data, minlength=len(self.degree))
         share = kernel.data * self.degree[row] / total[row]  # of slots; 1 is exactly one slot
-        uneven = np.unique(row[np.abs(share - 1.0) > 1e-15])
-        for u in uneven.tolist():
-            self._fill(share, int(self.starts[u]), int(self.starts[u + 1]))
+        odd = np.zeros(len(self.degree), dtype=bool)
+        odd[row[np.abs(share - 1.0) > 1e-15]] = True
+        by_width = np.bincount(self.degree[odd])
+        for width in np.flatnonzero(by_width).tolist():
+            (rows,) = np.nonzero(odd & (self.degree == width))
+            if len(rows) < TOGETHER:
+                for u in rows.tolist():
+                    self._fill(share, int(self.starts[u]), int(self.starts[u + 1]))
+                continue
+            for part in np.array_split(rows, -(-len(rows) * width // AT_ONCE)):
+                self._fill_together(share, self.starts[part], width)
+        self._rows = np.stack([self.starts[:-1], self.degree], 1)
+        both = self.targets | (self.other << 32)
+        self._slots = np.stack([self.threshold.view(np.int64), both], 1)
 
     def _fill(self, share: Float64[np.ndarray, " entries"], low: int, high: int) -> None:
         """Vose's construction for one row: a slot too small is topped up by one too large."""
@@ -40,16 +55,42 @@ class Alias:
                 small.append(large.pop())
         # What remains is a full slot up to rounding, and keeps threshold 1.
 
+    def _fill_together(
+        self, share: Float64[np.ndarray, " entries"], low: Int64[np.ndarray, " rows"], width: int
+    ) -> None:
+        """The same for many rows of one width, a move of each at a time."""
+        left = share[low[:, None] + np.arange(width)]
+        # Stacks: the slots of each kind in order, and how many there are.
+        order = np.argsort(left >= 1.0, axis=1, kind="stable")
+        few = (left < 1.0).sum(1)
+        large = np.take_along_axis(order, (few[:, None] + np.arange(width)) % width, 1)
+        small, many = order, width - few
+        (row,) = np.nonzero((few > 0) & (many > 0))
+        while len(row):
+            few[row] -= 1
+            i, j = small[row, few[row]], large[row, many[row] - 1]
+            taken = left[row, i]
+            self.threshold[low[row] + i] = taken
+            self.other[low[row] + i] = self.targets[low[row] + j]
+            left[row, j] -= 1.0 - taken
+            spent = left[row, j] < 1.0
+            many[row[spent]] -= 1
+            small[row[spent], few[row[spent]]] = j[spent]
+            few[row[spent]] += 1
+            row = row[(few[row] > 0) & (many[row] > 0)]
+
     def draw(
         self, rows: Int64[np.ndarray, " count"], u: Float64[np.ndarray, " count"]
     ) -> Int64[np.ndarray, " count"]:
         """One token from each row named, from one uniform in [0, 1) each."""
-        x = u * self.degree[rows]
+        row = self._rows.take(rows, 0)
+        x = u * row[:, 1]
         slot = x.astype(np.int64)  # below the degree: u < 1 rounds down (tested)
         x -= slot
-        slot += self.starts[rows]
-        keep = x < self.threshold[slot]
-        return np.asarray(np.where(keep, self.targets[slot], self.other[slot]))
+        slot += row[:, 0]
+        found = self._slots.take(slot, 0)
+        keep = x < np.ascontiguousarray(found[:, 0]).view(np.float64)
+        return np.asarray(np.where(keep, found[:, 1] & 0xFFFFFFFF, found[:, 1] >> 32))
 
     def walk(
         self, starts: Int64[np.ndarray, " count"], u: Float64[np.ndarray, "count steps"]

@@ -14,9 +14,11 @@ from scipy.sparse import csr_array, diags_array, vstack
 from torch import Tensor
 
 from maskwalk.errors import MaskwalkError, one_of, real, whole
+from maskwalk.worlds.sizes import fits_table
 from maskwalk.worlds.walks.graphs import Graph
 from maskwalk.worlds.walks.laws.alias import Alias
 from maskwalk.worlds.walks.laws.law import WALKS, WalkLaw, walkable
+from maskwalk.worlds.walks.laws.lifted import CELLS
 from maskwalk.worlds.walks.laws.stationary import stationary
 
 
@@ -100,6 +102,7 @@ class ChainLaw(WalkLaw):
 
     def marginals(self) -> Float64[Tensor, "length vocab"]:
         """The law of the token at each position."""
+        fits_table("The law of every position", self.length, self.vocab_size)
         at = self.initial.numpy()
         rows = [at]
         for _ in range(self.length - 1):
@@ -111,7 +114,13 @@ class ChainLaw(WalkLaw):
         """H(start) + Σ_t Σ_u Pr(x_t = u) H(P(·|u))."""
         start = self.initial.numpy()
         first = -np.sum(start[start > 0] * np.log(start[start > 0]))
-        return float(first + (self.marginals().numpy()[:-1] @ self.row_entropies()).sum())
+        each = self.row_entropies()
+        if self.length * self.vocab_size <= CELLS:
+            return float(first + (self.marginals().numpy()[:-1] @ each).sum())
+        total, at = float(first), start
+        for _ in range(self.length - 1):  # without the whole table
+            total, at = total + float(at @ each), self.kernel.T @ at
+        return total
 
     def row_entropies(self) -> Float64[np.ndarray, " vocab"]:
         """H(P(·|u)) of every token u."""

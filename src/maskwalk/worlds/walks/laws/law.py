@@ -80,8 +80,9 @@ class WalkLaw(ABC):
         check_sequences(whole("count", count, 0), self.length)
         walks = np.empty((count, self.length), dtype=np.int64)
         # Small pieces stay in the processor's cache, which is faster as well as smaller.
-        for start in range(0, count, 1 << 14):
-            rows = min(1 << 14, count - start)
+        piece = max(1, min(1 << 14, CELLS // self.length))
+        for start in range(0, count, piece):
+            rows = min(piece, count - start)
             u = block_uniforms(seed, Purpose.WALK, first + start, rows, self.length)
             walks[start : start + rows] = self._sample(u)
         return torch.from_numpy(walks)

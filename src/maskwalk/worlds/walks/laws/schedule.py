@@ -17,6 +17,7 @@ from jaxtyping import Bool, Float64, Int, Int64
 from torch import Tensor
 
 from maskwalk.errors import MaskwalkError, whole
+from maskwalk.worlds.sizes import fits_table
 from maskwalk.worlds.walks.graphs import Graph
 from maskwalk.worlds.walks.laws.chain import ChainLaw
 from maskwalk.worlds.walks.laws.law import WALKS, WalkLaw
@@ -90,6 +91,7 @@ class ScheduleLaw(WalkLaw):
 
     def marginals(self) -> Float64[Tensor, "length vocab"]:
         """The law of the token at each position."""
+        fits_table("The law of every position", self.length, self.vocab_size)
         rows = [self.initial.numpy()]
         for _, law in self.steps():
             rows.append(law.kernel.T @ rows[-1])
@@ -97,10 +99,13 @@ class ScheduleLaw(WalkLaw):
 
     def entropy(self) -> float:
         """H(start) + Σ_t Σ_u Pr(x_{t-1} = u) H(P_t(·|u))."""
-        at = self.marginals()
-        nats = torch.special.entr(at[0]).sum()
+        at = self.initial
+        nats = torch.special.entr(at).sum()
         each = [torch.from_numpy(law.row_entropies()) for law in self.laws]
-        return float(nats + sum(at[t] @ each[turn] for t, turn in enumerate(self.turns)))
+        for (_, law), turn in zip(self.steps(), self.turns):
+            nats = nats + at @ each[turn]
+            at = torch.from_numpy(law.kernel.T @ at.numpy())
+        return float(nats)
 
     def reach(self, start: int) -> Bool[Tensor, " vocab"]:
         """Which tokens can end a walk from `start`, by boolean matrix-vector products."""

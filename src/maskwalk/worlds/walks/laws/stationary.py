@@ -1,7 +1,9 @@
 """Stationary laws of lazy walks.
 
 Undirected: pi(u) ∝ Σ w(u,·) / (1 - stay(u)), since then pi(u) P(v|u) ∝ w(u,v) is symmetric.
-Directed: solve q = q Q for the walk without its stays, then pi(u) ∝ q(u) / (1 - stay(u)).
+Directed: solve q = q Q for the walk without its stays, then pi(u) ∝ q(u) / (1 - stay(u)). Of many
+nodes the factors of that system would not fit; there q ← (q + q Q) / 2 is repeated until it stands
+still.
 """
 
 import numpy as np
@@ -12,6 +14,9 @@ from scipy.sparse.linalg import spsolve
 
 from maskwalk.errors import MaskwalkError
 from maskwalk.worlds.walks.graphs import Graph
+
+FACTORED = 10_000  # nodes of a system that is solved at once
+STILL, TURNS = 1e-13, 5_000  # what may move in a turn, and how many there are at most
 
 
 def stationary(graph: Graph, stays: Float64[np.ndarray, " nodes"]) -> Float64[np.ndarray, " nodes"]:
@@ -40,7 +45,24 @@ def _directed(
     # (I - Qᵀ) q = 0 fixes q up to a factor: set the first entry to 1 and drop its equation.
     pi = np.zeros(graph.nodes)
     pi[closed[0]] = 1.0
-    if len(closed) > 1:
+    if len(closed) > FACTORED:
+        pi[closed] = _repeated(csr_array(step.T))
+    elif len(closed) > 1:
         system = csr_array(eye_array(len(closed)) - step.T).tocsc()
         pi[closed[1:]] = spsolve(system[1:, 1:], -system[1:, [0]].toarray().ravel())
     return pi
+
+
+def _repeated(back: csr_array) -> Float64[np.ndarray, " nodes"]:
+    """The law that the walk leaves as it is, given Qᵀ, by walking."""
+    q = np.full(back.shape[0], 1.0 / back.shape[0])
+    for _ in range(TURNS):
+        after = 0.5 * (q + back @ q)
+        after /= after.sum()
+        if np.abs(after - q).sum() < STILL:
+            return np.asarray(after)
+        q = after
+    raise MaskwalkError(
+        f"The stationary law of this directed graph of {len(q):,} nodes is not settled after "
+        f"{TURNS:,} steps; use start='uniform', or fewer nodes."
+    )

@@ -6,6 +6,7 @@ from maskwalk.worlds.walks.oracles.base import Oracle
 from maskwalk.worlds.walks.oracles.chain import LIMIT, ChainOracle, table_bytes
 from maskwalk.worlds.walks.oracles.enumeration import EnumerationOracle
 from maskwalk.worlds.walks.oracles.lifted import LiftedOracle
+from maskwalk.worlds.walks.oracles.messages import SparseOracle
 from maskwalk.worlds.walks.oracles.schedule import LIMIT as SCHEDULE_LIMIT
 from maskwalk.worlds.walks.oracles.schedule import ScheduleOracle, schedule_bytes
 
@@ -21,6 +22,8 @@ def oracle_for(law: WalkLaw) -> Oracle:
         size = schedule_bytes(law)
         if size <= SCHEDULE_LIMIT and 1.3 * size <= free:
             return ScheduleOracle(law)
+    if isinstance(law, ChainLaw | ScheduleLaw):
+        return SparseOracle(law)
     return LiftedOracle(law)
 
 
@@ -30,5 +33,6 @@ __all__ = [
     "LiftedOracle",
     "Oracle",
     "ScheduleOracle",
+    "SparseOracle",
     "oracle_for",
 ]

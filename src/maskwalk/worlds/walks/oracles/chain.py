@@ -58,7 +58,7 @@ class ChainOracle(GapOracle[Tables]):
         if size > limit:
             raise MaskwalkError(
                 f"The matrix-power tables of {law.vocab_size} nodes and length {law.length} take "
-                f"{size / 1e9:.1f} GB, more than the {limit / 1e9:g} GB allowed. Use LiftedOracle, "
+                f"{size / 1e9:.1f} GB, more than the {limit / 1e9:g} GB allowed. Use SparseOracle, "
                 "which needs no tables, or fewer nodes or shorter walks."
             )
         self.law = law

@@ -80,7 +80,7 @@ class GapOracle(Oracle, Generic[S]):
         """Log-marginals of the places in `at`, packed."""
         rows, columns = self._places(tokens, at).nonzero(as_tuple=True)
         tables = self.tables(tokens.device)
-        gap = self._gaps(tokens, rows, columns)
+        gap = gaps(tokens, rows, columns, self.mask_id)
         left, right = self._rows(gap)
         answer = tokens.new_empty((len(rows), self.vocab_size), dtype=torch.float64)
         possible = tokens.new_empty(len(rows), dtype=torch.bool)
@@ -98,19 +98,21 @@ class GapOracle(Oracle, Generic[S]):
             answer[some] = normalise(self._leak(tables, gap[some]))
         return answer
 
-    def _gaps(self, tokens: Tensor, rows: Tensor, columns: Tensor) -> Gap:
-        batch, length = tokens.shape
-        edge = tokens.new_full((batch, 1), self.mask_id)
-        padded = torch.cat([edge, tokens, edge], 1)
-        here = torch.arange(length + 2, device=tokens.device)
-        known = (padded != self.mask_id) | (here == 0) | (here == length + 1)
-        before = torch.where(known, here, 0).cummax(1).values[rows, columns + 1]
-        after = torch.where(known, here, length + 1).flip(1).cummin(1).values.flip(1)
-        after = after[rows, columns + 1]
-        return Gap(
-            columns,
-            padded[rows, before],
-            columns + 1 - before,
-            padded[rows, after],
-            after - columns - 1,
-        )
+
+def gaps(tokens: Tensor, rows: Tensor, columns: Tensor, mask_id: int) -> Gap:
+    """The gap of each place (row, column) of some canvases."""
+    batch, length = tokens.shape
+    edge = tokens.new_full((batch, 1), mask_id)
+    padded = torch.cat([edge, tokens, edge], 1)
+    here = torch.arange(length + 2, device=tokens.device)
+    known = (padded != mask_id) | (here == 0) | (here == length + 1)
+    before = torch.where(known, here, 0).cummax(1).values[rows, columns + 1]
+    after = torch.where(known, here, length + 1).flip(1).cummin(1).values.flip(1)
+    after = after[rows, columns + 1]
+    return Gap(
+        columns,
+        padded[rows, before],
+        columns + 1 - before,
+        padded[rows, after],
+        after - columns - 1,
+    )

@@ -46,7 +46,7 @@ class LiftedOracle(Oracle):
     def check_rows(self, rows: int) -> None:
         """Refuses more sequences than can be answered for in a few hours."""
         states = self.law.vocab_size ** min(self.law.order, 1)
-        check_messages(rows, self.length, 4 * states)
+        check_messages(rows, self.length, states, 4 * states)
 
     def lattice(self, device: torch.device) -> Lattice:
         """The lifted chain on a device, built when first asked for."""

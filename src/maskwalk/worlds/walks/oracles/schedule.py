@@ -56,7 +56,7 @@ class ScheduleOracle(GapOracle[Tables]):
             raise MaskwalkError(
                 f"The tables of this schedule, {law.vocab_size} nodes and length {law.length}, "
                 f"take {size / 1e9:.1f} GB, more than the {limit / 1e9:g} GB allowed. Use "
-                "LiftedOracle, which needs no tables, or fewer nodes or shorter walks."
+                "SparseOracle, which needs no tables, or fewer nodes or shorter walks."
             )
         self.law = law
         self.words = {word: number for number, word in enumerate(_words(law))}
