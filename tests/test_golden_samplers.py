@@ -158,7 +158,7 @@ def test_scores_of_tempered_marginals(score: str, temperature: float) -> None:
             )
             assert rounds[row] == tempered[0]
             other += rounds[row] != reveal_rounds(toy, start, rule, drawn=drawn)[0]
-    assert other > 25
+    assert other > 10
 
 
 def test_ties_of_the_presets_go_to_the_lowest_index() -> None:
