@@ -28,13 +28,13 @@ def frechet(margin: float) -> Fill:
 
 @pytest.mark.parametrize("margin", [0.0, 0.25, 0.6])
 def test_frechet_is_its_loops(margin: float) -> None:
-    found = agree(f"frechet(margin={margin})", frechet(margin), 60)
+    found = agree(f"frechet(margin={margin})", frechet(margin), 50)
     if margin == 0.0:
-        assert found < 300  # of about 330 one at a time
+        assert 60 < found < 150  # neither one at a time (221) nor all at once (50)
 
 
 def test_frechet_in_blocks() -> None:
-    agree("blocks(size=3, inner=frechet())", in_blocks(frechet(0.25), 3), 60)
+    agree("blocks(size=3, inner=frechet())", in_blocks(frechet(0.25), 3), 50)
 
 
 def spelled(spec: str, *sure: float, grid: float = 1e-9) -> list[int]:

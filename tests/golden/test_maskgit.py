@@ -69,13 +69,12 @@ def moment(steps: int, temperature: float) -> Fill:
     return fill
 
 
-@pytest.mark.parametrize(("steps", "temperature"), [(3, 4.5), (5, 0.5), (12, 0.0)])
+@pytest.mark.parametrize(("steps", "temperature"), [(3, 4.5), (5, 0.5)])
 def test_maskgit_is_its_loops(steps: int, temperature: float) -> None:
     agree(f"maskgit(steps={steps}, temperature={temperature})", maskgit(steps, temperature), 50)
 
 
-@pytest.mark.parametrize("sharpen", [True, False])
-@pytest.mark.parametrize(("steps", "temperature"), [(3, 4.5), (6, 0.3)])
+@pytest.mark.parametrize(("steps", "temperature", "sharpen"), [(3, 4.5, True), (6, 0.3, False)])
 def test_moment_is_its_loops(steps: int, temperature: float, sharpen: bool) -> None:
     spec = f"moment(steps={steps}, temperature={temperature}, sharpen={sharpen})"
     agree(spec, moment(steps, temperature), 50)

@@ -59,13 +59,13 @@ def punt(eps: float) -> Fill:
 
 @pytest.mark.parametrize("eps", [0.01, 0.2])
 def test_punt_is_its_loops(eps: float) -> None:
-    rounds = agree(f"punt(eps={eps})", punt(eps), 60)
+    rounds = agree(f"punt(eps={eps})", punt(eps), 50)
     if eps == 0.2:
-        assert 100 < rounds < 350  # neither one at a time nor all at once
+        assert 60 < rounds < 200  # neither one at a time (221) nor all at once (50)
 
 
 def test_punt_in_blocks() -> None:
-    agree("blocks(size=4, inner=punt(eps=0.1))", in_blocks(punt(0.1), 4), 60)
+    agree("blocks(size=4, inner=punt(eps=0.1))", in_blocks(punt(0.1), 4), 50)
 
 
 def test_calls_of_a_round_are_logarithmic() -> None:

@@ -45,11 +45,11 @@ def random_sizes(steps: int, bound: str) -> Fill:
 
 @pytest.mark.parametrize(("steps", "bound"), [(3, "tc"), (4, "dtc"), (20, "tc")])
 def test_random_sizes_are_their_loops(steps: int, bound: str) -> None:
-    agree(f"random_sizes({steps}, {bound!r})", random_sizes(steps, bound), 60)
+    agree(f"random_sizes({steps}, {bound!r})", random_sizes(steps, bound), 50)
 
 
 def test_in_blocks() -> None:
-    agree("blocks(size=4, inner=random_sizes(2))", in_blocks(random_sizes(2, "tc"), 4), 60)
+    agree("blocks(size=4, inner=random_sizes(2))", in_blocks(random_sizes(2, "tc"), 4), 50)
 
 
 @pytest.mark.parametrize("bound", BOUNDS)

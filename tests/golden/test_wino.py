@@ -49,13 +49,13 @@ def support(run: Run, seen: list[int], verify: str) -> dict[int, float]:
 @pytest.mark.parametrize(("tau", "back"), [(0.6, 0.9), (0.35, 0.5)])
 @pytest.mark.parametrize("verify", ["each", "halves"])
 def test_wino_is_its_loops(tau: float, back: float, verify: str) -> None:
-    agree(f"wino({tau}, {back}, {verify!r})", wino(tau, back, verify), 50)
+    agree(f"wino({tau}, {back}, {verify!r})", wino(tau, back, verify), 50, longest=11)
 
 
 def test_the_toys_take_tokens_back_and_meet_the_limits() -> None:
     """The comparison above means something: tokens are taken back, and both limits bite."""
     back = full = 0
-    for toy, canvas in questions(50):
+    for toy, canvas in questions(50, longest=11):
         run = Run(toy, list(canvas))
         wino(0.35, 0.9)(run, run.masked(list(range(len(canvas)))))
         back += len(run.taken_back)
