@@ -1,4 +1,4 @@
-"""Weights reach their place whole: in parts, in a precision, on a device; or a sentence says why.
+"""Weights reach their place whole: in parts, in a precision, on a device; else a sentence says why.
 
 Missing, misshapen, surplus and cut files are told apart; tables that no file carries are computed.
 """
