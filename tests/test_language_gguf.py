@@ -1,7 +1,7 @@
 """GGUF files of LLaDA and Dream answer as the models they were made from; others are refused.
 
 The files are written with llama.cpp's own package, rows rotated as its converter does, and read
-through `hf:` like any model (tests/test_texts_judge.py has the autoregressive Llama).
+through `hf:` like any model. An autoregressive Llama brings its tokenizer with it.
 """
 
 import json
@@ -12,11 +12,13 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from maskwalk.denoisers.language import Masked, load
+from maskwalk.denoisers.language import Causal, Masked, load
 from maskwalk.denoisers.language.gguf import TENSORS
 from maskwalk.denoisers.language.native import NATIVE
 from maskwalk.denoisers.language.standins import write_dream, write_llada
 from maskwalk.errors import MaskwalkError
+from tests.test_texts_judge import write_gguf as write_llama_gguf
+from tests.test_texts_judge import write_llama
 
 pytest.importorskip("transformers")
 gguf = pytest.importorskip("gguf")
@@ -84,6 +86,17 @@ def test_a_diffusion_model_of_llama_cpp(name: str, tmp_path: Path, cache: Path) 
     assert len(list(cache.iterdir())) == 1  # written out once
     with pytest.raises(MaskwalkError, match=r"no tokenizer that can be read.*--tokenizer"):
         load(file)
+
+
+def test_an_autoregressive_model_with_the_tokenizer_of_its_file(tmp_path: Path) -> None:
+    origin = write_llama(tmp_path / "llama")
+    write_llama_gguf(tmp_path / "tiny.gguf", origin)
+    model, original = load(tmp_path / "tiny.gguf"), load(origin)
+    assert isinstance(model.denoiser, Causal) and model.end_of_text == original.end_of_text
+    assert model.encode("the cat sat") == original.encode("the cat sat")
+    tokens = torch.tensor([[*model.encode("the cat sat"), model.mask]])
+    gap = (model.denoiser(tokens) - original.denoiser(tokens)).abs()
+    assert float(gap[gap.isfinite()].max()) <= 1e-5
 
 
 def test_files_that_are_not_read(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ Model = Annotated[
     str,
     typer.Option(
         help="zoo:books_mdm (masked), zoo:books_ar (causal), a directory of `maskwalk text train`; "
-        "hf:PATH, or hf:NAME on the Hugging Face hub."
+        "hf:PATH (a folder, or a GGUF file), or hf:NAME on the Hugging Face hub."
     ),
 ]
 Tokenizer = Annotated[str | None, typer.Option(help="Its tokenizer, if it brings none.")]
