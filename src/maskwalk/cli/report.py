@@ -64,7 +64,7 @@ def report(
     chosen = tuple(formats or ["html", "csv", "md"])
     losses = [] if fronts else load_rows(directory)
     alone = losses and not any(directory.glob("records.jsonl*"))
-    records, aside = ([], Aside()) if alone else load_newest(directory)
+    records, aside = ([], Aside()) if alone else load_newest(directory, lean=True)
     say_notes(aside.lines())
     if settings is not None:
         records = some_settings(records, settings)

@@ -58,6 +58,8 @@ class Published:
 
 def finite(value: Any) -> float | None:
     """The number, or None for anything that is not a finite one."""
+    if type(value) is float:
+        return value if math.isfinite(value) else None
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return None
     return float(value)

@@ -54,12 +54,12 @@ class Study:
         """The label of that axis."""
         return f"{self.cost.title} per sequence"
 
-    @property
+    @cached_property
     def quality(self) -> Metric | None:
         """What a sampler leads by: the first such metric that the records hold."""
         return next((m for m in self.metrics if m.role == QUALITY and m.better), None)
 
-    @property
+    @cached_property
     def drawn(self) -> list[Metric]:
         """The metrics with figures and tables of their own, the quality first."""
         metrics = [m for m in self.metrics if m.drawn and m.key != self.cost.key]
@@ -70,17 +70,17 @@ class Study:
         """Whether there is one panel: then the metrics are the figures and columns."""
         return len(self.panels) == 1
 
-    @property
+    @cached_property
     def records(self) -> list[Record]:
         """Every record, references first."""
         return list({id(r): r for r in (*self.references.values(), *self.cells.values())}.values())
 
-    @property
+    @cached_property
     def tried(self) -> list[int]:
         """The samplers that have records; rows of losses may bring others."""
         return sorted({s for _, _, s in self.cells})
 
-    @property
+    @cached_property
     def tasks(self) -> list[str]:
         """The task labels, in order of appearance."""
         return list(dict.fromkeys(panel.task for panel in self.panels))
@@ -104,7 +104,17 @@ class Study:
 
     def has(self, metric: Metric, panel: int) -> bool:
         """Whether any mode and sampler has this metric in the panel."""
-        return any(p == panel and estimate(r, metric) for (_, p, _), r in self.cells.items())
+        return (metric.key, panel) in self._measured
+
+    @cached_property
+    def _measured(self) -> set[tuple[str, int]]:
+        """The metrics that some cell of each panel has a number of."""
+        measured: set[tuple[str, int]] = set()
+        for (_, panel, _), record in self.cells.items():
+            for metric in self.metrics:
+                if (metric.key, panel) not in measured and estimate(record, metric):
+                    measured.add((metric.key, panel))
+        return measured
 
     def published(self, mode: int, panel: int, sampler: int) -> Published | None:
         """What a paper prints for this cell, where its record says so."""
