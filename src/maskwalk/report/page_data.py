@@ -11,7 +11,7 @@ from typing import Any
 from maskwalk.bench.records import Record
 from maskwalk.bench.stored import loaded
 from maskwalk.report.budgets import crowded
-from maskwalk.report.estimates import Estimate, estimate, finite, floor_of, published
+from maskwalk.report.estimates import Estimate, finite, floor_of, published
 from maskwalk.report.frames import frames
 from maskwalk.report.losses import Group, losses_data
 from maskwalk.report.series import Series
@@ -96,7 +96,9 @@ def _legend(study: Study) -> Data:
 
 
 def _cell(study: Study, record: Record) -> Data:
-    numbers = {m.key: _estimate(number) for m in study.metrics if (number := estimate(record, m))}
+    numbers = {
+        m.key: _estimate(number) for m in study.metrics if (number := study.number(record, m))
+    }
     cell: Data = {"e": numbers}
     paper = published(record, study.quality)
     if paper:

@@ -7,6 +7,7 @@ no sampler, but the mark that samplers are measured by. `arrange.py` makes a stu
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from maskwalk import stats
 from maskwalk.bench.kinds import Departures, departure_words, kind_of
@@ -100,7 +101,23 @@ class Study:
     ) -> Estimate | None:
         """The estimate in a cell, or None where it was not run or does not apply."""
         record = self.record(mode, panel, sampler)
-        return None if record is None else estimate(record, metric)
+        return None if record is None else self.number(record, metric)
+
+    def number(self, record: Record, metric: Metric) -> Estimate | None:
+        """A metric of one of its records, read once."""
+        key = (id(record), metric.key)
+        if key not in self._numbers:
+            self._numbers[key] = estimate(record, metric)
+        return self._numbers[key]
+
+    @cached_property
+    def _numbers(self) -> dict[tuple[int, str], Estimate | None]:
+        return {}
+
+    @cached_property
+    def memory(self) -> dict[str, Any]:
+        """What others have made of this study and may need again, by name."""
+        return {}
 
     def has(self, metric: Metric, panel: int) -> bool:
         """Whether any mode and sampler has this metric in the panel."""
@@ -112,7 +129,7 @@ class Study:
         measured: set[tuple[str, int]] = set()
         for (_, panel, _), record in self.cells.items():
             for metric in self.metrics:
-                if (metric.key, panel) not in measured and estimate(record, metric):
+                if (metric.key, panel) not in measured and self.number(record, metric):
                     measured.add((metric.key, panel))
         return measured
 

@@ -19,7 +19,7 @@ from jaxtyping import Float64
 from scipy.special import erfc
 
 from maskwalk.report.budgets import Stand, beats, budgets_of, stands
-from maskwalk.report.points import Point, lawful, points_of
+from maskwalk.report.points import Point, by_panel, lawful, points_of
 from maskwalk.report.study import Study
 from maskwalk.stats import LEVEL, holm
 
@@ -100,14 +100,11 @@ def _noise(
 def rule_swaps(study: Study, mode: int, budgets: Sequence[float] | None = None) -> Swaps:
     """Pairs of rules whose order differs between two worlds of a task within one budget."""
     points = lawful(points_of(study, mode))
-    by_panel: dict[int, list[Point]] = {}
-    for point in points:
-        by_panel.setdefault(point.panel, []).append(point)
     fields = []
     for budget in budgets_of(points) if budgets is None else budgets:
         rules = {
             panel: {s.rule: s for s in stands(study, mine, budget)}
-            for panel, mine in by_panel.items()
+            for panel, mine in by_panel(points).items()
         }
         names = sorted({rule for mine in rules.values() for rule in mine})
         at = {
