@@ -14,6 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 from zlib import crc32
 
@@ -70,6 +71,7 @@ def spoken(name: str) -> str:
     return name.replace("_", " ").strip()
 
 
+@lru_cache(maxsize=1 << 16)
 def read(text: str) -> Spec:
     """The parsed spec; a text that is none becomes a name without parameters."""
     try:

@@ -19,6 +19,7 @@ from typing import Any, BinaryIO, NotRequired, TypedDict, cast
 import pyarrow as pa
 
 from maskwalk.bench.record_shapes import checked_record
+from maskwalk.bench.stored import lean_row
 from maskwalk.decoding.draw import DRAWS, mode_name
 from maskwalk.errors import MaskwalkError
 from maskwalk.reading import Shape, Wrong, json_value, unpacked
@@ -188,17 +189,30 @@ def whole_bytes(path: Path) -> int:
     return 0
 
 
-def _lines(path: Path) -> list[bytes]:
-    """The complete lines of a file of records."""
-    data = read_file(path)
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The complete lines of a file of records, one at a time, and where each begins."""
     if path.suffix == ".gz":
-        return unpacked(data, MOST, path).splitlines()
-    return data[: data.rfind(b"\n") + 1].splitlines()
+        yield from ((0, line) for line in unpacked(read_file(path), MOST, path).splitlines())
+        return
+    try:
+        with path.open("rb") as file:
+            place = 0
+            for line in file:
+                if line.endswith(b"\n"):
+                    yield place, line[:-1]
+                place += len(line)
+    except OSError as problem:
+        raise MaskwalkError(f"Cannot read {path}: {problem.strerror}.") from None
 
 
 def read_rows(path: Path, check: Shape, what: str, remedy: str) -> Iterator[Any]:
     """The complete lines of a file as JSON values of a shape, or a sentence about the first bad."""
-    for number, line in enumerate(_lines(path), 1):
+    return (value for _, value in _placed_rows(path, check, what, remedy))
+
+
+def _placed_rows(path: Path, check: Shape, what: str, remedy: str) -> Iterator[tuple[int, Any]]:
+    """The same, with the place in the file where each begins."""
+    for number, (place, line) in enumerate(_lines(path), 1):
         try:
             value = json_value(line, halves=check is _known)
             check(value)
@@ -206,7 +220,7 @@ def read_rows(path: Path, check: Shape, what: str, remedy: str) -> Iterator[Any]
             raise MaskwalkError(
                 f"Line {number} of {path} is not {what}: {wrong.told()}. {remedy}"
             ) from None
-        yield value
+        yield place, value
 
 
 def load_records(path: Path) -> list[Record]:
@@ -214,10 +228,11 @@ def load_records(path: Path) -> list[Record]:
     return sorted(as_written(path), key=lambda r: r.get("cell", 0))
 
 
-def as_written(path: Path) -> list[Record]:
+def as_written(path: Path, lean: bool = False) -> list[Record]:
     """The same in the order of the file, in which the last of a cell is the newest.
 
-    A file in .gz was packed to be kept: it is read, never written. Records are checked.
+    A file in .gz was packed to be kept: it is read, never written. Records are checked. `lean`
+    holds many in little memory (stored.py): traces are read again when somebody looks at them.
     """
     path = path / "records.jsonl" if path.is_dir() else path
     packed = path.with_name(path.name + ".gz")
@@ -227,7 +242,10 @@ def as_written(path: Path) -> list[Record]:
     collects = gc.isenabled()
     gc.disable()  # nothing that is read is garbage, and looking for some takes long
     try:
-        return [upgrade(row) for row in read_rows(path, _known, "a maskwalk record", REMEDY)]
+        rows = _placed_rows(path, _known, "a maskwalk record", REMEDY)
+        if lean and path.suffix != ".gz":
+            return [upgrade(lean_row(row, path, place)) for place, row in rows]
+        return [upgrade(row) for _, row in rows]
     finally:
         gc.enable() if collects else None
 

@@ -63,9 +63,9 @@ def newest(written: Sequence[Record]) -> tuple[list[Record], Aside]:
     return sorted(counting, key=lambda record: record.get("cell") or 0), aside
 
 
-def load_newest(path: Path) -> tuple[list[Record], Aside]:
-    """The records of a run that count, and what was left aside."""
-    return newest(as_written(path))
+def load_newest(path: Path, lean: bool = False) -> tuple[list[Record], Aside]:
+    """The records of a run that count, and what was left aside; `lean`: in little memory."""
+    return newest(as_written(path, lean))
 
 
 def _counting(some: list[Record], aside: Aside) -> list[Record]:

@@ -52,7 +52,7 @@ def compare(
 
     records = []
     for place in (directory, *(beside or ())):
-        counting, aside = load_newest(place)
+        counting, aside = load_newest(place, lean=True)
         records += counting
         say_notes(aside.lines())
     if column is not None:

@@ -1,5 +1,6 @@
 """`maskwalk report`: records into a page, tables and figures."""
 
+import gc
 from pathlib import Path
 from typing import Annotated
 
@@ -64,7 +65,8 @@ def report(
     chosen = tuple(formats or ["html", "csv", "md"])
     losses = [] if fronts else load_rows(directory)
     alone = losses and not any(directory.glob("records.jsonl*"))
-    records, aside = ([], Aside()) if alone else load_newest(directory)
+    records, aside = ([], Aside()) if alone else load_newest(directory, lean=True)
+    gc.freeze()  # none of it is garbage, and looking for some takes long
     say_notes(aside.lines())
     if settings is not None:
         records = some_settings(records, settings)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from maskwalk.report.points import Point, front, lawful, level, points_of
+from maskwalk.report.points import Point, by_panel, front, lawful, level, points_of
 from maskwalk.report.study import Study
 from maskwalk.stats import LEVEL, combined, holm, two_sided
 
@@ -100,8 +100,7 @@ def beats(one: Stand, other: Stand) -> float:
 def leaders(study: Study, mode: int, budgets: Sequence[float] | None = None) -> list[Leader]:
     """The best rule of every panel within every budget; p corrected over all of them."""
     points, winners = lawful(points_of(study, mode)), []
-    for panel in sorted({p.panel for p in points}):
-        mine = [p for p in points if p.panel == panel]
+    for panel, mine in by_panel(points).items():
         for budget in budgets_of(points) if budgets is None else budgets:
             order = stands(study, mine, budget)
             if not order:

@@ -4,7 +4,6 @@ Nothing is computed anew: an estimate is what a record holds, and its errors are
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,6 +57,8 @@ class Published:
 
 def finite(value: Any) -> float | None:
     """The number, or None for anything that is not a finite one."""
+    if type(value) is float:
+        return value if math.isfinite(value) else None
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return None
     return float(value)
@@ -74,7 +75,7 @@ def estimate(record: Record, metric: Metric) -> Estimate | None:
 
 def read_estimate(numbers: Any, metric: Metric, per_prompt: float = 1.0) -> Estimate | None:
     """The estimate in {"value", "se", "n", …}, with the error to print and to test with."""
-    value = finite(numbers.get("value")) if isinstance(numbers, Mapping) else None
+    value = finite(numbers.get("value")) if isinstance(numbers, dict) else None
     if value is None:
         return None
     more = {

@@ -18,7 +18,7 @@ from markupsafe import Markup
 from maskwalk.decoding.kinds import SHAPED
 from maskwalk.report.budget_lines import drawn_series
 from maskwalk.report.budgets import Leader, crowded, front_samplers, leaders
-from maskwalk.report.estimates import INTERVAL, estimate, floor_of, number
+from maskwalk.report.estimates import INTERVAL, floor_of, number
 from maskwalk.report.losses import Group, sheet
 from maskwalk.report.modes import against_paper, compared, mode_meanings
 from maskwalk.report.page_data import left_out, page_data, pictured, text_panels, traced_panels
@@ -141,7 +141,7 @@ def _with(study: Study, test: Any) -> set[str]:
     return {
         metric.key
         for metric in study.drawn
-        if any((one := estimate(r, metric)) and test(one) for r in study.records)
+        if any((one := study.number(r, metric)) and test(one) for r in study.records)
     }
 
 

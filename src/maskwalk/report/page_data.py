@@ -4,12 +4,14 @@ An estimate is {v, half, n, …}: the value, half of its 95 % interval, of how m
 read these; they compute no error themselves.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from maskwalk.bench.records import Record
+from maskwalk.bench.stored import loaded
 from maskwalk.report.budgets import crowded
-from maskwalk.report.estimates import Estimate, estimate, finite, floor_of, published
+from maskwalk.report.estimates import Estimate, finite, floor_of, published
 from maskwalk.report.frames import frames
 from maskwalk.report.losses import Group, losses_data
 from maskwalk.report.series import Series
@@ -94,7 +96,9 @@ def _legend(study: Study) -> Data:
 
 
 def _cell(study: Study, record: Record) -> Data:
-    numbers = {m.key: _estimate(number) for m in study.metrics if (number := estimate(record, m))}
+    numbers = {
+        m.key: _estimate(number) for m in study.metrics if (number := study.number(record, m))
+    }
     cell: Data = {"e": numbers}
     paper = published(record, study.quality)
     if paper:
@@ -150,26 +154,31 @@ def _series(study: Study, one: Series) -> Data:
 
 def traced_panels(study: Study) -> set[tuple[int, int]]:
     """The (mode, panel) whose traces the page carries: the first, up to a size."""
-    sizes: dict[tuple[int, int], int] = {}
-    for (mode, panel, _), record in sorted(study.cells.items(), key=lambda item: item[0]):
-        trace = _trace(record)
-        if trace:
-            signs = sum(map(len, _pictures(record)))
-            size = len(trace["tokens"]) + signs // SIGNS
-            sizes[mode, panel] = sizes.get((mode, panel), 0) + size
     carried: set[tuple[int, int]] = set()
-    total = 0
-    for place, size in sizes.items():
+    total, places = 0, sorted(study.cells)
+    for place, cells in groupby(places, key=lambda cell: cell[:2]):
+        size = sum(_size(study.cells[cell]) for cell in cells)
         total += size
-        if total <= MOST_TRACED or not carried:
+        if carried and total > MOST_TRACED:
+            break  # traces are not looked at beyond what is carried
+        if size:
             carried.add(place)
     return carried
 
 
+def _size(record: Record) -> int:
+    """The room that a trace takes on the page, in tokens."""
+    trace = _trace(record)
+    if trace is None:
+        return 0
+    return len(trace["tokens"]) + sum(map(len, _pictures(record))) // SIGNS
+
+
 def left_out(study: Study, traced: set[tuple[int, int]]) -> int:
     """How many panels have traces that the page does not carry."""
-    every = {(m, p) for (m, p, _), record in study.cells.items() if _trace(record)}
-    return len(every - traced)
+    return len(
+        {(m, p) for (m, p, _), record in study.cells.items() if record.get("trace")} - traced
+    )
 
 
 def pictured(study: Study, traced: set[tuple[int, int]]) -> bool:
@@ -180,21 +189,21 @@ def pictured(study: Study, traced: set[tuple[int, int]]) -> bool:
 
 def _pictures(record: Record) -> list[str]:
     trace: Any = record.get("trace")
-    return (trace.get("pictures") or []) if isinstance(trace, dict) else []
+    return (trace.get("pictures") or []) if isinstance(trace, Mapping) else []
 
 
 def _traced(record: Record) -> Data:
     trace = _trace(record)
     if trace is None:
         return {}
-    drawn = frames(record["trace"] or {})
+    drawn = frames(record["trace"]) if record["trace"] and _pictures(record) else []
     return {"trace": trace | ({"pictures": drawn} if drawn else {})}
 
 
 def _trace(record: Record) -> Data | None:
     """The trace, if it is whole: equally many tokens, rounds and verdicts (where there are any)."""
-    trace: Any = record.get("trace")
-    if not isinstance(trace, dict) or not trace.get("tokens") or not trace.get("rounds"):
+    trace = loaded(record.get("trace"))
+    if trace is None or not trace.get("tokens") or not trace.get("rounds"):
         return None
     length, valid = len(trace["tokens"]), trace.get("valid")
     spread = trace.get("entropy") or [None] * length

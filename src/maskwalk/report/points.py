@@ -5,7 +5,7 @@ an upper bound, which an exact number does not beat. References and AR models ar
 the noise is what the 95 % interval of the difference holds.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,11 +59,22 @@ def points_of(study: Study, mode: int, metric: Metric | None = None) -> list[Poi
     metric = metric or study.quality
     if metric is None:
         return []
-    return [
-        point
-        for (m, panel, sampler) in study.cells
-        if m == mode and (point := point_at(study, m, panel, sampler, metric))
-    ]
+    made: dict[tuple[int, str], list[Point]] = study.memory.setdefault("points", {})
+    if (mode, metric.key) not in made:
+        made[mode, metric.key] = [
+            point
+            for (m, panel, sampler) in study.cells
+            if m == mode and (point := point_at(study, m, panel, sampler, metric))
+        ]
+    return list(made[mode, metric.key])
+
+
+def by_panel(points: Iterable[Point]) -> dict[int, list[Point]]:
+    """The points of every panel that has some, in the order of the panels."""
+    panels: dict[int, list[Point]] = {}
+    for point in points:
+        panels.setdefault(point.panel, []).append(point)
+    return dict(sorted(panels.items()))
 
 
 def point_at(study: Study, mode: int, panel: int, sampler: int, metric: Metric) -> Point | None:
@@ -92,8 +103,7 @@ def ahead_by_shaping(points: Sequence[Point]) -> list[Point]:
     The best of a panel, the cheaper of equals; none where all are shaped.
     """
     out = []
-    for panel in sorted({p.panel for p in points if p.shaped}):
-        mine = [p for p in points if p.panel == panel]
+    for mine in by_panel(points).values():
         rest = [p for p in mine if not p.shaped]
         ahead = [p for p in mine if p.shaped and rest and all(_leads(p, q) for q in rest)]
         out += [max(ahead, key=lambda p: (p.score, -p.cost))] if ahead else []

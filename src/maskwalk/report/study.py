@@ -7,6 +7,7 @@ no sampler, but the mark that samplers are measured by. `arrange.py` makes a stu
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from maskwalk import stats
 from maskwalk.bench.kinds import Departures, departure_words, kind_of
@@ -54,12 +55,12 @@ class Study:
         """The label of that axis."""
         return f"{self.cost.title} per sequence"
 
-    @property
+    @cached_property
     def quality(self) -> Metric | None:
         """What a sampler leads by: the first such metric that the records hold."""
         return next((m for m in self.metrics if m.role == QUALITY and m.better), None)
 
-    @property
+    @cached_property
     def drawn(self) -> list[Metric]:
         """The metrics with figures and tables of their own, the quality first."""
         metrics = [m for m in self.metrics if m.drawn and m.key != self.cost.key]
@@ -70,17 +71,17 @@ class Study:
         """Whether there is one panel: then the metrics are the figures and columns."""
         return len(self.panels) == 1
 
-    @property
+    @cached_property
     def records(self) -> list[Record]:
         """Every record, references first."""
         return list({id(r): r for r in (*self.references.values(), *self.cells.values())}.values())
 
-    @property
+    @cached_property
     def tried(self) -> list[int]:
         """The samplers that have records; rows of losses may bring others."""
         return sorted({s for _, _, s in self.cells})
 
-    @property
+    @cached_property
     def tasks(self) -> list[str]:
         """The task labels, in order of appearance."""
         return list(dict.fromkeys(panel.task for panel in self.panels))
@@ -100,11 +101,37 @@ class Study:
     ) -> Estimate | None:
         """The estimate in a cell, or None where it was not run or does not apply."""
         record = self.record(mode, panel, sampler)
-        return None if record is None else estimate(record, metric)
+        return None if record is None else self.number(record, metric)
+
+    def number(self, record: Record, metric: Metric) -> Estimate | None:
+        """A metric of one of its records, read once."""
+        key = (id(record), metric.key)
+        if key not in self._numbers:
+            self._numbers[key] = estimate(record, metric)
+        return self._numbers[key]
+
+    @cached_property
+    def _numbers(self) -> dict[tuple[int, str], Estimate | None]:
+        return {}
+
+    @cached_property
+    def memory(self) -> dict[str, Any]:
+        """What others have made of this study and may need again, by name."""
+        return {}
 
     def has(self, metric: Metric, panel: int) -> bool:
         """Whether any mode and sampler has this metric in the panel."""
-        return any(p == panel and estimate(r, metric) for (_, p, _), r in self.cells.items())
+        return (metric.key, panel) in self._measured
+
+    @cached_property
+    def _measured(self) -> set[tuple[str, int]]:
+        """The metrics that some cell of each panel has a number of."""
+        measured: set[tuple[str, int]] = set()
+        for (_, panel, _), record in self.cells.items():
+            for metric in self.metrics:
+                if (metric.key, panel) not in measured and self.number(record, metric):
+                    measured.add((metric.key, panel))
+        return measured
 
     def published(self, mode: int, panel: int, sampler: int) -> Published | None:
         """What a paper prints for this cell, where its record says so."""

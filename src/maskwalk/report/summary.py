@@ -11,7 +11,15 @@ from maskwalk.bench import labels
 from maskwalk.bench.records import Record
 from maskwalk.decoding.kinds import MARK
 from maskwalk.report.estimates import floor_of, number
-from maskwalk.report.points import Point, ahead_by_shaping, beyond_noise, lawful, level, points_of
+from maskwalk.report.points import (
+    Point,
+    ahead_by_shaping,
+    beyond_noise,
+    by_panel,
+    lawful,
+    level,
+    points_of,
+)
 from maskwalk.report.study import REFERENCE, Study
 from maskwalk.report.swaps import Swaps
 from maskwalk.report.words import capital, listed, plural, span
@@ -172,11 +180,12 @@ def _champions(points: list[Point]) -> list[Point]:
 def _best(study: Study, metric: Metric, points: list[Point]) -> list[Finding]:
     """For every task: the cheapest samplers as good as the best; equal answers are said once."""
     answers: dict[str, list[str]] = {}
+    here = by_panel(points)
     for task in study.tasks:
-        panels = [p for p in study.of_task(task) if any(q.panel == p for q in points)]
+        panels = [p for p in study.of_task(task) if p in here]
         won: dict[tuple[int, ...], list[Point]] = {}
         for panel in panels:
-            champions = _champions([q for q in points if q.panel == panel])
+            champions = _champions(here[panel])
             won.setdefault(tuple(sorted(q.sampler for q in champions)), []).extend(champions)
         parts = []
         for group, wins in sorted(won.items(), key=lambda item: -len(item[1])):
@@ -205,9 +214,9 @@ def _on(study: Study, panels: list[int], won: list[int]) -> str:
 def _cheaper(study: Study, metric: Metric, points: list[Point]) -> Finding | None:
     """What is left at a lower cost than the champion's."""
     tops = []
-    for panel in sorted({p.panel for p in points}):
-        here = [p for p in points if p.panel == panel]
-        less = [p for p in here if p.cost < _champions(here)[0].cost - EQUAL]
+    for here in by_panel(points).values():
+        least = _champions(here)[0].cost
+        less = [p for p in here if p.cost < least - EQUAL]
         if less:
             tops.append(max(less, key=lambda p: (p.score, -p.cost)))
     if not tops:

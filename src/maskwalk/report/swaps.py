@@ -8,18 +8,22 @@ errors are, if anything, too big. Shaped results take no part where there are ot
 are, and what their choices cost: budgets.py.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
-from typing import cast
+from itertools import permutations
+from math import sqrt
+from typing import Any
 
 import numpy as np
+from jaxtyping import Float64
+from scipy.special import erfc
 
-from maskwalk.report.budgets import beats, budgets_of, stands
-from maskwalk.report.points import Point, lawful, points_of
+from maskwalk.report.budgets import Stand, beats, budgets_of, stands
+from maskwalk.report.points import Point, by_panel, lawful, points_of
 from maskwalk.report.study import Study
-from maskwalk.stats import LEVEL, NORMAL, combined, holm, two_sided
+from maskwalk.stats import LEVEL, holm
 
+COLUMNS = ("p", "first", "second", "here", "there", "swing", "field")
 Four = tuple[Point, Point, Point, Point]  # first, second here; first, second there
 
 
@@ -53,89 +57,142 @@ class Swaps:
     of: str  # what the pairs consist of
 
 
+@dataclass(frozen=True)
+class Field:
+    """Who meets in every panel, and the chance that a lead of row over column is only noise."""
+
+    names: list[str]
+    points: dict[tuple[int, int], Point]  # (panel, place in names)
+    chances: dict[int, Float64[np.ndarray, "names names"]]
+    budget: float | None = None
+
+    def scores(self, panels: Sequence[int]) -> Float64[np.ndarray, "panels names"]:
+        """More is better; NaN for who is not there."""
+        table = np.full((len(panels), len(self.names)), np.nan)
+        for i, panel in enumerate(panels):
+            for j in range(len(self.names)):
+                if (panel, j) in self.points:
+                    table[i, j] = self.points[panel, j].score
+        return table
+
+
 def sampler_swaps(study: Study, mode: int) -> Swaps:
     """All pairs of samplers whose order differs between two worlds of one task."""
     points = {(p.panel, p.sampler): p for p in lawful(points_of(study, mode))}
-    panels = sorted({panel for panel, _ in points})
-    ahead = {panel: _deviates(study, points, panel) for panel in panels}
-    comparisons, tests = 0, []
-    for g, h in _pairs(study, panels):
-        both = sum({(g, s), (h, s)} <= points.keys() for s in range(len(study.samplers)))
-        comparisons += both * (both - 1) // 2
-        certain = np.minimum(ahead[g], -ahead[h])  # how clearly: row better in g, column in h
-        for a, b in zip(*np.nonzero(certain > NORMAL)):  # a p above 5 % stays above it
-            tests.append((two_sided(float(certain[a, b])), int(a), int(b), g, h))
-    corrected = holm(np.array([test[0] for test in tests]), comparisons)
-    swaps = [
-        _ordered(study, points, test, float(p)) for test, p in zip(tests, corrected) if p <= LEVEL
-    ]
-    return Swaps(_widest(swaps), comparisons, "samplers")
+    names = [one.spec for one in study.samplers]
+    chances = {panel: _noise(points, panel, len(names)) for panel in {panel for panel, _ in points}}
+    return _swaps(study, [Field(names, points, chances)], "samplers", by_task=True)
 
 
-def _ordered(
-    study: Study,
-    points: dict[tuple[int, int], Point],
-    test: tuple[float, int, int, int, int],
-    p: float,
-) -> Swap:
-    """One entry a pair, whichever world comes first."""
-    _, a, b, g, h = test
-    if a > b:
-        a, b, g, h = b, a, h, g
-    four = (points[g, a], points[g, b], points[h, a], points[h, b])
-    names = study.samplers[a].spec, study.samplers[b].spec
-    return Swap(study.panels[g].task, *names, g, h, four, p)
-
-
-def _deviates(study: Study, points: dict[tuple[int, int], Point], panel: int) -> np.ndarray:
-    """z of every difference in a panel, row minus column; 0 where one of the two is missing."""
-    mine = [points.get((panel, s)) for s in range(len(study.samplers))]
+def _noise(
+    points: dict[tuple[int, int], Point], panel: int, count: int
+) -> Float64[np.ndarray, "names names"]:
+    """The two-sided p-value of every lead in a panel; 1 where there is none, or one is missing."""
+    mine = [points.get((panel, s)) for s in range(count)]
     scores = np.array([0.0 if p is None else p.score for p in mine])
     errors = np.array([np.inf if p is None else p.se for p in mine])
-    joint = np.frompyfunc(combined, 2, 1)(errors[:, None], errors[None, :]).astype(np.float64)
+    joint = np.hypot(errors[:, None], errors[None, :])
     gap = scores[:, None] - scores[None, :]
-    deviates: np.ndarray = np.divide(gap, joint, out=np.zeros_like(gap), where=joint > 0)
-    return deviates
+    lead = np.divide(gap, joint, out=np.zeros_like(gap), where=joint > 0)
+    return np.where(lead > 0, erfc(lead / sqrt(2)), 1.0)
 
 
 def rule_swaps(study: Study, mode: int, budgets: Sequence[float] | None = None) -> Swaps:
     """Pairs of rules whose order differs between two worlds of a task within one budget."""
-    points, tests, comparisons = lawful(points_of(study, mode)), [], 0
-    panels = sorted({p.panel for p in points})
+    points = lawful(points_of(study, mode))
+    fields = []
     for budget in budgets_of(points) if budgets is None else budgets:
         rules = {
-            p: {s.rule: s for s in stands(study, [q for q in points if q.panel == p], budget)}
-            for p in panels
+            panel: {s.rule: s for s in stands(study, mine, budget)}
+            for panel, mine in by_panel(points).items()
         }
-        for g, h in _pairs(study, panels):
-            for a, b in combinations(sorted(rules[g].keys() & rules[h].keys()), 2):
-                comparisons += 1
-                for first, second in ((a, b), (b, a)):  # twice, so twice the p
-                    here, there = rules[g], rules[h]
-                    wins = beats(here[first], here[second]), beats(there[second], there[first])
-                    if 2 * max(wins) < LEVEL:
-                        four = tuple(w[r].point for w in (here, there) for r in (first, second))
-                        about = (study.panels[g].task, first, second, g, h)
-                        tests.append(Swap(*about, cast(Four, four), 2 * max(wins), budget))
-    corrected = holm(np.array([test.p for test in tests]), comparisons)
-    swaps = [replace(test, p=float(p)) for test, p in zip(tests, corrected) if p <= LEVEL]
-    return Swaps(_widest(swaps, by_task=False), comparisons, "rules at equal budgets")
+        names = sorted({rule for mine in rules.values() for rule in mine})
+        at = {
+            (panel, i): mine[rule].point
+            for panel, mine in rules.items()
+            for i, rule in enumerate(names)
+            if rule in mine
+        }
+        chances = {panel: _price(names, mine) for panel, mine in rules.items()}
+        fields.append(Field(names, at, chances, budget))
+    return _swaps(study, fields, "rules at equal budgets", by_task=False)
 
 
-def _pairs(study: Study, panels: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Pairs of panels of one task."""
-    for g, h in combinations(panels, 2):
-        if study.panels[g].task == study.panels[h].task:
-            yield g, h
+def _price(names: list[str], mine: dict[str, Stand]) -> Float64[np.ndarray, "names names"]:
+    """Twice the p-value of one rule being better than another, with the price of its choices."""
+    chance = np.ones((len(names), len(names)))
+    for i, j in permutations(range(len(names)), 2):
+        if names[i] in mine and names[j] in mine:
+            chance[i, j] = 2 * beats(mine[names[i]], mine[names[j]])
+    return chance
 
 
-def _widest(swaps: Sequence[Swap], by_task: bool = True) -> list[Swap]:
-    """One swap for every pair (and task): the one with the widest swing."""
-    groups: dict[tuple[str, ...], list[Swap]] = {}
-    for swap in swaps:
-        key = (swap.task if by_task else "", *sorted((swap.first, swap.second)))
-        groups.setdefault(key, []).append(swap)
-    widest = [
-        replace(max(mates, key=lambda s: s.swing), places=len(mates)) for mates in groups.values()
-    ]
-    return sorted(widest, key=lambda s: (-s.swing, s.task, s.first, s.second))
+def _swaps(study: Study, fields: Sequence[Field], of: str, by_task: bool) -> Swaps:
+    """What of all that is compared is a swap, after Holm's correction: the widest of each pair."""
+    comparisons, found = 0, []
+    for number, field in enumerate(fields):
+        for panels in _by_task(study, field.chances):
+            scores = field.scores(panels)
+            there = (~np.isnan(scores)).astype(np.int64)
+            both = there @ there.T
+            comparisons += int(np.triu(both * (both - 1) // 2, 1).sum())
+            found.append(_crossings(field, panels, scores, number))
+    tests = {key: np.concatenate([one[key] for one in found]) for key in COLUMNS} if found else {}
+    if not tests:
+        return Swaps([], comparisons, of)
+    corrected = holm(tests["p"], comparisons)
+    (kept,) = np.nonzero(corrected <= LEVEL)
+    groups: dict[tuple[Any, ...], list[int]] = {}
+    for i in kept.tolist():
+        field = fields[tests["field"][i]]
+        pair = sorted((field.names[tests["first"][i]], field.names[tests["second"][i]]))
+        task = study.panels[tests["here"][i]].task if by_task else ""
+        groups.setdefault((task, *pair), []).append(i)
+    widest = []
+    for mates in groups.values():
+        i = max(mates, key=lambda i: tests["swing"][i])
+        test = {key: column[i].item() for key, column in tests.items()}
+        swap = _swap(study, fields[test["field"]], test, float(corrected[i]), by_task)
+        widest.append(replace(swap, places=len(mates)))
+    ordered = sorted(widest, key=lambda s: (-s.swing, s.task, s.first, s.second))
+    return Swaps(ordered, comparisons, of)
+
+
+def _crossings(
+    field: Field, panels: list[int], scores: Float64[np.ndarray, "panels names"], number: int
+) -> dict[str, np.ndarray]:
+    """Who beats whom in one panel and is beaten in a later one, both beyond the noise: columns."""
+    chances = np.stack([field.chances[panel] for panel in panels])
+    parts: list[tuple[np.ndarray, ...]] = []
+    for g in range(len(panels) - 1):
+        p = np.maximum(chances[g], chances[g + 1 :].transpose(0, 2, 1))
+        later, a, b = np.nonzero(p < LEVEL)  # a p above 5 % stays above it
+        h = later + g + 1
+        swing = np.minimum(scores[g, a] - scores[g, b], scores[h, b] - scores[h, a])
+        here = np.full(len(a), panels[g])
+        parts.append((p[later, a, b], a, b, here, np.array(panels)[h], swing))
+    columns = [np.concatenate(column) for column in zip(*parts)] if parts else [np.zeros(0)] * 6
+    whole = {"first", "second", "here", "there", "field"}
+    columns.append(np.full(len(columns[0]), number))
+    return {
+        key: column.astype(np.int32) if key in whole else column
+        for key, column in zip(COLUMNS, columns)
+    }
+
+
+def _swap(study: Study, field: Field, test: dict[str, Any], p: float, samplers: bool) -> Swap:
+    """One test as a swap; of samplers the first in the list comes first, whichever world does."""
+    a, b, g, h = (test[key] for key in ("first", "second", "here", "there"))
+    if samplers and a > b:
+        a, b, g, h = b, a, h, g
+    at = field.points
+    four = (at[g, a], at[g, b], at[h, a], at[h, b])
+    return Swap(study.panels[g].task, field.names[a], field.names[b], g, h, four, p, field.budget)
+
+
+def _by_task(study: Study, panels: Iterable[int]) -> list[list[int]]:
+    """Panels by their task, in order."""
+    tasks: dict[str, list[int]] = {}
+    for panel in sorted(panels):
+        tasks.setdefault(study.panels[panel].task, []).append(panel)
+    return list(tasks.values())

@@ -11,6 +11,7 @@ the samplers is swept has other rows than the rest, and so a table of its own.
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from maskwalk.decoding.kinds import KINDS, MARK, SHAPED
 from maskwalk.report import estimates
@@ -143,7 +144,7 @@ class Table:
             for c in self.columns
         ]
 
-    @property
+    @cached_property
     def published(self) -> list[bool]:
         """For every column whether the paper has values for it."""
         return [any(row.cells[c].paper for row in self.rows) for c in range(len(self.columns))]

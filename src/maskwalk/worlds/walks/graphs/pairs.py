@@ -12,11 +12,12 @@ seed only adds pairs, and numbers are only compared, added or multiplied.
 """
 
 from itertools import accumulate
+from math import ceil
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
 
-from maskwalk.streams import Purpose, block_uniforms
+from maskwalk.streams import Purpose, block_uniforms, block_words
 
 TOSSED = 12 * 10**9  # coins: a minute or two
 BLOCK = 2**16  # pairs that one binomial number is drawn for
@@ -43,7 +44,7 @@ def coins(
     rows_at_once = max(1, AT_ONCE // nodes)
     for first in range(0, nodes, rows_at_once):
         count = min(rows_at_once, nodes - first)
-        heads = block_uniforms(seed, Purpose.GRAPH, first, count, nodes, stream) < p
+        heads = _below(block_words(seed, Purpose.GRAPH, first, count, nodes, stream), p)
         row, column = np.nonzero(heads)
         pairs.append(np.stack([row + first, column], axis=1))
     both = np.concatenate(pairs)
@@ -56,9 +57,15 @@ def _row_beyond(
     """The columns j > row whose coin in this row of the table is below p."""
     width, skipped = -(-nodes // 4), (row + 1) // 4  # in counters of four uniforms
     count = width - skipped
-    u = block_uniforms(seed, Purpose.GRAPH, row * width + skipped, count, 4, stream).reshape(-1)
-    columns = np.flatnonzero(u < p) + 4 * skipped
+    words = block_words(seed, Purpose.GRAPH, row * width + skipped, count, 4, stream).reshape(-1)
+    columns = np.flatnonzero(_below(words, p)) + 4 * skipped
     return columns[(columns > row) & (columns < nodes)]
+
+
+def _below(words: np.ndarray, p: float) -> Bool[np.ndarray, "..."]:
+    """Where the uniform of a word is below p, without making it: its upper 53 bits decide."""
+    bound = ceil(p * 2.0**53) << 11
+    return words < np.uint64(bound) if bound < 2**64 else np.ones(words.shape, dtype=bool)
 
 
 def listed(
