@@ -19,7 +19,7 @@ from tests.abuse.case import Case, refused
 
 MEMORY, TIME = "of memory; this machine has", "hours or more"
 GRAPHS_ = {
-    "st_er(nodes=111900, p=0.0091)": "minutes or more. Use fewer nodes",
+    "st_er(nodes=111900, p=0.0091)": MEMORY,
     "st_er(nodes=1000000, p=0.001)": MEMORY,
     "st_er(nodes=1000000000, p=0)": "at most 5,000,000",
     "st_er(nodes=60000, p=1.0)": MEMORY,

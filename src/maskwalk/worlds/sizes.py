@@ -10,9 +10,12 @@ from maskwalk.resources import available_memory, processes
 
 HOURS = 4.0  # the longest single step that is begun without asking
 NODES = 5_000_000  # of a graph
-COINS = 1e8  # uniforms drawn in a second
+# Figures of benchmarks/worlds_size.py, on one core:
+COINS = 2e8  # tossed in a second
 STEPS = 2e4  # steps of messages along a sequence in a second
-ENTRIES = 2e8  # multiplications of a sparse product in a second
+ENTRIES = 4e8  # multiplications of a sparse product in a second
+DRAWN = 3e7  # nodes that a draw looks at in a second
+NODE, ARC = 100.0, 150.0  # bytes of a graph and the law of its walks
 
 
 def fits(what: str, size: float, remedy: str) -> None:
@@ -44,7 +47,7 @@ def check_graph(nodes: int, coins: float, edges: float) -> None:
     what, remedy = f"A graph of {nodes:,} nodes", "Use fewer nodes, or a smaller p."
     if nodes > NODES:
         raise MaskwalkError(f"{what} is too large to walk on here; at most {NODES:,} are.")
-    fits(what, 100.0 * nodes + 130.0 * edges, remedy)
+    fits(what, NODE * nodes + ARC * edges, remedy)
     in_time(what, coins / COINS, remedy, hours=120 / 3600)
 
 
@@ -60,7 +63,7 @@ def fits_table(what: str, length: int, vocab: int) -> None:
 
 
 def check_messages(rows: int, length: int, vocab: int, entries: int) -> None:
-    """Messages along so many sequences of so many tokens over a kernel of so many entries."""
-    seconds = 8.0 * rows * length * (1 / STEPS + 4 * entries / ENTRIES / 2)
+    """Messages along so many sequences over a kernel of so many entries, in about 8 calls."""
+    seconds = rows * length * (8 / STEPS + 8.0 * entries / ENTRIES + vocab / DRAWN)
     what = f"Exact conditionals of {rows:,} sequences of {length:,} tokens"
     in_time(what, seconds, "Use a smaller count, shorter sequences, or fewer nodes.")
