@@ -6,7 +6,8 @@ are fixed, so two people who evaluate the same policy read the same numbers.
 
 The baselines' settings span the calls from 1 to one a token. A network call costs hundreds of the
 oracle's, so with a model the list is shorter: what is never on the front of the longer one is left
-out, and a curve has fewer points.
+out, and a curve has fewer points. Baselines keep the law up to what drawing together costs: rules
+that shape it are no measure of coherence.
 """
 
 from collections.abc import Iterator
@@ -27,6 +28,12 @@ ORACLE_BASELINES = (
     "dus",
     *(f"threshold(tau={tau})" for tau in (0.5, 0.7)),
     *(f"entropy_bounded(gamma={gamma})" for gamma in (1.0, 3.0)),
+    "dus(base=3)",
+    *(f"halton(steps={steps})" for steps in (4, 8)),
+    *(f"dependence_bounded(budget={budget})" for budget in (0.5, 2.0)),
+    *(f"random_sizes(steps={steps})" for steps in (4, 8)),
+    "frechet",
+    "early_commit",
 )
 MODEL_BASELINES = (
     "left_to_right",
@@ -51,6 +58,11 @@ FULL_MODEL_BASELINES = (
     "threshold(tau=0.7)",
     "entropy_bounded(gamma=1.0)",
     "hierarchy",
+    "halton(steps=8)",
+    "dependence_bounded(budget=0.5)",
+    "random_sizes(steps=8)",
+    "frechet",
+    "early_commit",
 )
 
 TREE, DEGREE, TWO, CHAIN = (
