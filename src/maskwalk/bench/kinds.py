@@ -64,8 +64,10 @@ class Departures:
     def __init__(self, records: Iterable[Record]) -> None:
         self._panels: dict[Key, list[Record]] = {}
         self._references: dict[tuple[Any, ...], dict[str, Any] | None] = {}
+        self._settings: dict[Key, list[Record]] = {}
         for record in records:
             self._panels.setdefault(_panel(record), []).append(record)
+            self._settings.setdefault((*_panel(record), *_setting(record)), []).append(record)
 
     def of(self, record: Record) -> Estimate | None:
         """The excess of its distance to the law over one-at-a-time decoding, with its error.
@@ -73,8 +75,7 @@ class Departures:
         Of the same world, task and denoiser; the same setting measured with more samples of each
         prompt counts for it. None where the records do not say.
         """
-        panel = self._panels.get(_panel(record), [])
-        own = [other for other in panel if _setting(other) == _setting(record)]
+        own = self._settings.get((*_panel(record), *_setting(record)), [])
         for one in (record, *own):
             for key, measured in _distances(one).items():
                 reference = self._reference(one, key)

@@ -157,6 +157,12 @@ class Table:
 
 def tables(study: Study) -> list[Table]:
     """Every table of the study: modes, then metrics, then tasks."""
+    if "tables" not in study.memory:
+        study.memory["tables"] = _tables(study)
+    return list(study.memory["tables"])
+
+
+def _tables(study: Study) -> list[Table]:
     sheets = []
     for mode in range(len(study.modes)):
         if study.single:
