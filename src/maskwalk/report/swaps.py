@@ -15,7 +15,7 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Float64, Int64
 from scipy.special import erfc
 
 from maskwalk.report.budgets import Stand, beats, budgets_of, stands
@@ -142,20 +142,34 @@ def _swaps(study: Study, fields: Sequence[Field], of: str, by_task: bool) -> Swa
         return Swaps([], comparisons, of)
     corrected = holm(tests["p"], comparisons)
     (kept,) = np.nonzero(corrected <= LEVEL)
-    groups: dict[tuple[Any, ...], list[int]] = {}
-    for i in kept.tolist():
-        field = fields[tests["field"][i]]
-        pair = sorted((field.names[tests["first"][i]], field.names[tests["second"][i]]))
-        task = study.panels[tests["here"][i]].task if by_task else ""
-        groups.setdefault((task, *pair), []).append(i)
+    pairs = _pairs(study, fields, {key: column[kept] for key, column in tests.items()}, by_task)
+    order = kept[np.lexsort((-tests["swing"][kept], pairs))]  # of each pair the widest first
+    _, first, counts = np.unique(np.sort(pairs), return_index=True, return_counts=True)
     widest = []
-    for mates in groups.values():
-        i = max(mates, key=lambda i: tests["swing"][i])
+    for i, places in zip(order[first].tolist(), counts.tolist()):
         test = {key: column[i].item() for key, column in tests.items()}
         swap = _swap(study, fields[test["field"]], test, float(corrected[i]), by_task)
-        widest.append(replace(swap, places=len(mates)))
+        widest.append(replace(swap, places=places))
     ordered = sorted(widest, key=lambda s: (-s.swing, s.task, s.first, s.second))
     return Swaps(ordered, comparisons, of)
+
+
+def _pairs(
+    study: Study, fields: Sequence[Field], tests: dict[str, np.ndarray], by_task: bool
+) -> Int64[np.ndarray, " tests"]:
+    """A number for the pair (and task) of each test, whoever is the first of the two."""
+    names = sorted({name for field in fields for name in field.names})
+    number = {name: i for i, name in enumerate(names)}
+    ends = np.zeros((2, len(tests["p"])), dtype=np.int64)
+    for i, field in enumerate(fields):
+        mine = tests["field"] == i
+        table = np.array([number[name] for name in field.names], dtype=np.int64)
+        ends[:, mine] = table[tests["first"][mine]], table[tests["second"][mine]]
+    pair = ends.min(0) * len(names) + ends.max(0)
+    if by_task:
+        tasks = np.array([study.tasks.index(panel.task) for panel in study.panels])
+        pair += tasks[tests["here"]] * len(names) ** 2
+    return np.asarray(pair)
 
 
 def _crossings(
