@@ -41,11 +41,9 @@ def test_the_tables_of_other_laws_are_those_of_their_records() -> None:
         if record["sampler"] == "dependence_bounded(budget=0.1)":
             assert metrics["coherence"]["value"] >= 0.98
             assert 5.4 <= round(metrics["calls"]["value"], 1) <= 7.4
-    kl = [
-        f"{laws.cells[title, 'endpoints', 'halton(steps=8)']['metrics']['replay_kl']['value']:.3f}"
-        for title in ("Lazy, stay .375", "Slow, then fast")
-    ]
-    assert kl == ["0.020", "0.056"]
+    for title in ("Lazy, stay .375", "Slow, then fast"):
+        halton = laws.cells[title, "endpoints", "halton(steps=8)"]["metrics"]
+        assert abs(halton["replay_kl"]["value"]) < 1e-12
     for sampler in {r["sampler"] for r in records}:
         one, two = (
             laws.cells["Drift .9", task, sampler]["metrics"]["coherence"]
