@@ -229,8 +229,8 @@ def test_a_sample_is_summed_up_in_any_world():
     one = fake_records.record(sampler="random(block=2)")
     said = printed(sample_summary(one, ["3 1 4 1", "2 7 1 8"]))
     for words in (
-        "graph   st_er(nodes=500, p=0.0)",
-        "mode      exact",
+        "graph     st_er(nodes=500, p=0.0)",
+        "mode        exact",
         "± half of a 95 % interval",
         "exact sequences of this number get 0.105",
         "  3 1 4 1",

@@ -212,7 +212,7 @@ def test_a_file_says_what_it_leaves_out(tmp_path: Path) -> None:
         ('presets = "exact"', "presets in .* must be a list of texts, not 'exact'"),
         ("presets = [3]", r"presets\[0\] in .* must be a text, not 3"),
         ('presets = ["top_p=0.9"]', r"Unknown preset 'top_p=0.9'.*such as draw\(top_p=0.9\)"),
-        ('presets = ["draw(top_k=3)"]', r"Unknown parameter of draw .*'top_k'.*top_p"),
+        ('presets = ["draw(top_q=3)"]', r"Unknown parameter of draw .*'top_q'.*top_p"),
         ('presets = ["draw(top_p=-1)"]', "top_p must be between 1e-06 and 1, not -1"),
         ('presets = ["draw(top_p=0.9, min_p=2)"]', "min_p must be between 0 and 1, not 2"),
         ('samplers = "random"', "samplers in .* must be a list of texts, not 'random'"),

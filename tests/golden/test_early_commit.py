@@ -9,7 +9,7 @@ from maskwalk.decoding.decode import decode
 from maskwalk.errors import MaskwalkError
 from maskwalk.samplers import SAMPLERS
 from maskwalk.streams import Streams
-from tests.golden.toys_a import Fill, Run, agree, in_blocks
+from tests.golden.single import Fill, Run, agree, in_blocks
 from tests.test_samplers import Lookup, rounds
 
 BARS = (3.0, 2.0, 1.0)

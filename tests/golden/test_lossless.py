@@ -15,7 +15,7 @@ from maskwalk.decoding.kinds import EXACT, SHAPED
 from maskwalk.errors import MaskwalkError
 from maskwalk.samplers import SAMPLERS
 from maskwalk.streams import Streams
-from tests.golden.toys_b import (
+from tests.golden.many import (
     Found,
     Line,
     Row,

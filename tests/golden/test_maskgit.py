@@ -9,7 +9,7 @@ from maskwalk.decoding.decode import decode
 from maskwalk.errors import MaskwalkError
 from maskwalk.samplers import SAMPLERS
 from maskwalk.streams import Purpose, Streams
-from tests.golden.toys_a import (
+from tests.golden.single import (
     Fill,
     Outcomes,
     Run,

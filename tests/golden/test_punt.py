@@ -10,7 +10,7 @@ from maskwalk.decoding.decode import decode
 from maskwalk.streams import Streams
 from maskwalk.worlds.walks.oracles import oracle_for
 from tests.conftest import small_law
-from tests.golden.toys_a import (
+from tests.golden.single import (
     Fill,
     Marginals,
     Outcomes,

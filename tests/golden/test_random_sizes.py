@@ -14,7 +14,7 @@ from maskwalk.samplers import SAMPLERS
 from maskwalk.streams import Purpose, Streams
 from maskwalk.worlds.walks.oracles import oracle_for
 from tests.conftest import small_law
-from tests.golden.toys_a import Fill, Run, Toy, agree, follows, in_blocks
+from tests.golden.single import Fill, Run, Toy, agree, follows, in_blocks
 
 BOUNDS = ("tc", "dtc")
 

@@ -9,7 +9,7 @@ import torch
 from maskwalk.decoding.decode import decode
 from maskwalk.samplers import SAMPLERS
 from maskwalk.streams import Purpose, Streams
-from tests.golden.toys_b import Found, Line, Toys, agree, likeliest, open_block, prompt_of
+from tests.golden.many import Found, Line, Toys, agree, likeliest, open_block, prompt_of
 
 
 @cache

@@ -4,7 +4,7 @@ import pytest
 
 from maskwalk.errors import MaskwalkError
 from maskwalk.samplers import SAMPLERS
-from tests.golden.toys_a import Fill, Run, agree, in_blocks
+from tests.golden.single import Fill, Run, agree, in_blocks
 
 
 def spaced(block: int, gap: int, start: int | None) -> Fill:

@@ -7,7 +7,7 @@ from maskwalk.decoding.decode import decode
 from maskwalk.errors import MaskwalkError
 from maskwalk.samplers import SAMPLERS
 from maskwalk.streams import Streams
-from tests.golden.toys_a import Fill, Run, Toy, agree, follows, in_blocks, questions
+from tests.golden.single import Fill, Run, Toy, agree, follows, in_blocks, questions
 
 
 def wino(tau: float, back: float, verify: str = "each") -> Fill:

@@ -54,7 +54,7 @@ class EarlyCommit(UnmaskingPolicy):
     def __post_init__(self) -> None:
         object.__setattr__(self, "inner", policy("inner", self.inner))
         for name in ("early", "mid", "late"):
-            real(name, getattr(self, name), 0.0)
+            real(name, getattr(self, name), 0.0, 1e6)
         one_of("over", self.over, ("mean", "least"))
 
     def first_picks(self, length: int) -> range | None:

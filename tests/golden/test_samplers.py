@@ -17,8 +17,8 @@ from maskwalk.samplers import SAMPLERS
 from maskwalk.streams import Streams
 from tests.golden import rules, samplers
 from tests.golden.plain import Uniforms, reveal_rounds
+from tests.golden.test_policies import ARGMAX, SEED, Numbers
 from tests.golden.toys import TOYS, Toy
-from tests.test_golden_policies import ARGMAX, SEED, Numbers
 
 Loop = Callable[[Toy, list[int], Uniforms], Iterator[list[int]]]
 
