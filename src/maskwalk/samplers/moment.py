@@ -10,8 +10,9 @@ Defaults T = 12, τ = 4.5.
 `sharpen=False` draws from p_i instead: a policy then, whose tokens have the denoiser's marginals.
 
 Source: the moment sampler [arXiv 2510.04525], equal to MaskGIT as positions grow in number while
-the picks stay few. No public code was found. What happens in the last round is ours, and so is the
-name `sharpen`; its caching and its hybrid with a fixed order are not offered.
+the picks stay few. Its abstract was at hand, not its text, and no public code was found: the power
+β is derived as above, what happens in the last round is ours, and so is the name `sharpen`. Its
+caching and its hybrid with a fixed order are not offered.
 """
 
 from dataclasses import dataclass

@@ -9,12 +9,12 @@ better one was an anchor when the other was tested. Defaults: eps 0.01, score "c
 
 A round takes 1 + ⌈log₂ m⌉ calls, fewer where a digit has no tests left; one call if m = 1.
 
-Source: PUNT [arXiv 2510.21961], the recursion over halves with all halves of a level in one call.
-No public code was found to compare with. The direction of the divergence and the default are ours:
-the mean of KL(q ‖ p) over the anchors' draws is their mutual information, and it is finite wherever
-the anchors are possible. Whether a position stays depends on what was drawn at others, so the law
-is no product of marginals: draw first. With a perfect denoiser and eps = 0 it is the law itself on
-the walks tried by enumeration.
+Source: PUNT [arXiv 2510.21961]: independence tests by recursive halving. Its abstract was at hand,
+not its text, and no public code was found; all halves of a level in one call, the direction of the
+divergence and the default are our reading. The mean of KL(q ‖ p) over the anchors' draws is their
+mutual information, and it is finite wherever the anchors are possible. Whether a position stays
+depends on what was drawn at others, so the law is no product of marginals: draw first. With a
+perfect denoiser and eps = 0 it is the law itself on the walks tried by enumeration.
 """
 
 from dataclasses import dataclass

@@ -16,8 +16,9 @@ cost is N Σ_k ∫ (f(t_{k−1}) − f(t)) dt over the rounds, and N ∫ (f(0) �
 N ∫ (f(t) − f(1)) dt = DTC; f falls, and neighbouring rounds differ by the factor 1 + ε.
 
 Source: random unmasking sizes [arXiv 2602.20126], which shows Õ(TC/K) and Õ(DTC/K) for two choices
-of them. No public code was found; the times and the constants here are ours, proved as above and
-tested by enumeration. It looks at no score, so the denoiser is asked only at the chosen positions.
+of them. Its abstract was at hand, not its text, and no public code was found: the times and the
+constants here are ours, proved as above and tested by enumeration. It looks at no score, so the
+denoiser is asked only at the chosen positions.
 """
 
 from dataclasses import dataclass
