@@ -93,6 +93,13 @@ def test_a_bug_is_named(name: str) -> None:
     assert says in found[check].says
 
 
+def test_an_order_the_wrong_way_round_is_not_noise() -> None:
+    """One bug, one finding: at temperature 1 the order is as wrong as at 0, and no more."""
+    checks = ["confidence", "noise"]
+    found = audit(foreign.backwards, only=checks, like="function", ranks="entropy")
+    assert [found[check].status for check in checks] == ["finding", "passes"]
+
+
 def test_a_remasking_decoder_that_says_so_passes() -> None:
     some = ["runs", "given_tokens", "calls", "remasks"]
     found = audit(foreign.remasking, "function", remasks=True, only=some)
