@@ -128,7 +128,7 @@ WORLD_RECIPES = {
     "hierarchy_shown": WorldRecipe("hierarchy(nodes='shown')", "prefix(share=0.5)"),
     "potts": WorldRecipe("potts", "frame"),
 }
-# Which contexts to learn in, to decode in few calls (docs/frontier.md); shipped: st_er_deg7_coarse.
+# Which contexts to learn in, to decode in few calls (docs/training.md, Maskings); not shipped.
 GUIDED = "sampler=guided_bisection()"
 MASKED = {
     "uniform": "uniform",
