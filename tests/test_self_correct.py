@@ -41,6 +41,16 @@ class Ladder:
         return answer.double().log()
 
 
+class Distracted(Ladder):
+    """While place 2 is masked, it takes the token at place 4 for wrong."""
+
+    def __call__(self, tokens: Tensor, at: Tensor | None = None) -> Tensor:
+        answer = super().__call__(tokens, at)
+        row, place = (tokens == 8 if at is None else at).nonzero(as_tuple=True)
+        fooled = (place == 4) & (tokens[row, 2] == 8) & (tokens[row, 4] != 8)
+        return torch.where(fooled[:, None], answer.roll(3, 1), answer)
+
+
 def run(sampler: Sampler, denoiser: Ladder, start: list[int]) -> tuple[list[int], int]:
     made = decode(
         sampler,
@@ -66,6 +76,10 @@ def test_the_last_call_only_fills() -> None:
     assert found == [0, 1, 7, 3, 4, 5] and calls == 3 + 4
     found, calls = run(SelfCorrect(passes=1), Ladder((2,)), [8] * 6)
     assert found == [0, 1, 7, 3, 4, 5] and calls == 3  # one pass, which may mask nothing: no look
+
+    # The last call fills place 2. It would also take back place 4, and nothing could fill that.
+    found, calls = run(SelfCorrect(passes=2), Distracted((2,)), [8] * 6)
+    assert found == [0, 1, 2, 3, 4, 5] and calls == 3 + 2
 
 
 def test_given_tokens_are_never_doubted() -> None:
