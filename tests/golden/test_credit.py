@@ -113,6 +113,29 @@ def test_the_law_is_the_enumerated_one_and_not_the_denoisers() -> None:
     assert not agrees("credit(left_to_right)", ORACLE, NU)
 
 
+class Tied:
+    """Two equal tokens and a rare one at every place, but for the last bits of a probability."""
+
+    vocab_size, mask_id, score_grid = 3, 3, 1e-9
+
+    def __init__(self, wobble: float) -> None:
+        self.wobble = wobble
+
+    def __call__(self, tokens: torch.Tensor, at: torch.Tensor | None = None) -> torch.Tensor:
+        count = int(((tokens == 3) if at is None else at).sum())
+        one = torch.tensor([0.45 - self.wobble, 0.45 + self.wobble, 0.1], dtype=torch.float64)
+        return one.log().expand(count, 3)
+
+
+def test_a_tie_is_credited_alike_whatever_the_last_bits_say() -> None:
+    blank = torch.full((200, 8), 3)
+    one, other = (
+        decode(SAMPLERS.build("credit"), Tied(wobble), blank, streams=Streams(5, 200))
+        for wobble in (1e-13, -1e-13)
+    )
+    assert torch.equal(one.tokens, other.tokens)
+
+
 def test_kind_and_bad_parameters() -> None:
     assert SAMPLERS.build("credit(left_to_right)").law_kind == SHAPED
     for bad in ("alpha=-1.0", "beta=1.5", "gamma=-0.1"):

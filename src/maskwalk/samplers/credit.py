@@ -90,7 +90,9 @@ class Credit(Sampler):
         masked, log_p = canvas.masked, denoise(canvas.tokens, canvas.masked)
         old = canvas.state["credit"] * self.beta
         credit = old.expand(*old.shape[:2], log_p.shape[1]).clone()
-        best, token = log_p.to(torch.float64).max(-1)
+        log_p = log_p.to(torch.float64)
+        best = log_p.amax(-1)
+        token = torch.round(log_p / denoise.score_grid).argmax(-1)  # the first of equals
         mine = credit[masked]
         mine[torch.arange(len(mine), device=mine.device), token] += (self.gamma * best).exp()
         credit[masked] = mine
