@@ -8,6 +8,9 @@ With x_1 … x_n ~ ν replayed K times each, S_jk = log ν(x_j) − log q_ωk(x_
     ess         (Σ w)² / Σ w² of w_j = (1/K) Σ_k e^{−S_jk}; below 50 a few sequences carry the
                 mean and the coherence is unreliable (too low, most likely)
     lost        share of sequences the sampler cannot produce at all; then KL is infinite
+    kl_rest     where KL is infinite: KL(ν given A ‖ sampler), A the sequences it can produce;
+                mean of S over those, less log(1 − lost). Truncated draws (top-p, floor) lose the
+                tails of the law for good, and this says what they do to all the rest
 
 Where the split is known, the mean of S is replaced by that of its conditional means (dependence +
 denoiser): the same expectation, less noise, and the table adds up: kl = dependence + denoiser −
@@ -17,7 +20,7 @@ mixing, mixing ≥ 0 being what the K orders gain over one.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import log
+from math import inf, isinf, log, log1p, nan
 
 import torch
 from jaxtyping import Float64
@@ -42,6 +45,8 @@ class Likelihood:
     lost: float
     kl: float | None = None
     kl_se: float | None = None
+    kl_rest: float | None = None
+    kl_rest_se: float | None = None
     coherence: float | None = None
     coherence_se: float | None = None
     ess: float | None = None
@@ -93,8 +98,23 @@ def estimate(
             estimates["mixing"] = mean(mixing)[0]
             loss = parts[0] + parts[1] - mixing
         estimates["kl"], estimates["kl_se"] = mean(loss)
+        if isinf(estimates["kl"]):
+            rest = _rest(log_law - log_q, estimates["lost"], weights)
+            estimates["kl_rest"], estimates["kl_rest_se"] = rest
     kind = "upper" if any(r.random for r in replays) else "exact"
     return Likelihood(n=len(log_q), orders=len(replays), kl_kind=kind, **estimates)
+
+
+def _rest(
+    loss: Float64[Tensor, " batch"], lost: float, weights: Float64[Tensor, " batch"] | None
+) -> tuple[float, float]:
+    """KL of the law given what can be produced, along the paths; infinite where nothing can be."""
+    kept = ~loss.isinf()
+    if not bool(kept.any()):
+        return inf, nan
+    part = None if weights is None else weights[kept] / weights[kept].sum()
+    value, se = weighted_mean(loss[kept], weights=part)
+    return value - log1p(-lost), se
 
 
 def _log_mean(logs: Float64[Tensor, "orders batch"]) -> Float64[Tensor, " batch"]:

@@ -66,7 +66,7 @@ LOOSE = by_type(  # what a row says besides: nobody computes with it
     {**dict.fromkeys((int, float), number()), list: NUMBERS}
     | dict.fromkeys((bool, str, dict, type(None)), anything),
 )
-LOSSES = ("kl", "nll", "dependence", "denoiser", "regret", "lost")
+LOSSES = ("kl", "kl_rest", "nll", "dependence", "denoiser", "regret", "lost")
 POINT = table(
     {"at": number(), "value": maybe(number()), "se": ERROR, "n": COUNT}, needs=("at", "value")
 )

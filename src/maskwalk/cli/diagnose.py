@@ -140,7 +140,19 @@ def table(rows: list[Row]) -> Group:
             number(row["regret"]),
         )
         grid.add_row(*(Text(cell) for cell in cells))
-    return Group(grid, *(Text(line, style="dim") for line in LEGEND))
+    lines = [Text(said) for row in rows if (said := cut_off(row, labels[row["sampler"]]))]
+    return Group(grid, *lines, *(Text(line, style="dim") for line in LEGEND))
+
+
+def cut_off(row: Row, name: str) -> str | None:
+    """What an infinite KL is made of: a sentence, where the row knows."""
+    if not row["kl_infinite"] or row.get("kl_rest") is None:
+        return None
+    bound = "at most " if row["kl_kind"] == "upper" else ""
+    return (
+        f"{name}: {row['lost']:.1%} of the exact sequences can never be drawn; KL of the rest "
+        f"{bound}{number(row['kl_rest'], row.get('kl_rest_se'))} nats."
+    )
 
 
 def kl_shown(row: Row, bound: str) -> str:
@@ -167,5 +179,7 @@ def worst(row: Row) -> str:
     if row["worst_round"] is None:
         return "–"
     part = row["rounds"][row["worst_round"]]
+    if part["denoiser"] is None:  # infinite: null in a file
+        return f"{row['worst_round'] + 1}: ∞"
     loss = part["dependence"] + part["denoiser"]
     return f"{row['worst_round'] + 1}: {number(loss)}" if loss > 5e-3 else "–"

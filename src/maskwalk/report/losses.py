@@ -147,7 +147,10 @@ def _row_data(group: Group, row: Row, sampler: int) -> Row:
         "length": length,
         "half": _short(half_width(finite(row.get("kl_se")))),
         "quality": _short(row.get(group.quality.key)) if group.quality else None,
-        **{name: _short(row.get(name)) for name in ("kl", "nll", *PARTS, "regret", "lost")},
+        **{
+            name: _short(row.get(name))
+            for name in ("kl", "kl_rest", "nll", *PARTS, "regret", "lost")
+        },
         "rounds": [_round_data(part) for part in row["rounds"]],
         "example": _example_data(example) if example else None,
     }

@@ -130,29 +130,28 @@ WORLD_RECIPES = {
 }
 # Which contexts to learn in, to decode in few calls (docs/training.md, Maskings); not shipped.
 GUIDED = "sampler=guided_bisection()"
+LARGE = "sequences=32768"  # a table whose entries are shown four times, not thirty
 MASKED = {
     "uniform": "uniform",
     "coarse": "coarse(share=0.5)",
     "coarse_most": "coarse(share=0.9)",
-    "along": f"along({GUIDED}, share=0.5)",
-    "along_most": f"along({GUIDED}, share=0.9)",
-    "along_all": f"along({GUIDED}, share=0.5, counted='all')",
-    "along_coarse": f"along({GUIDED}, share=0.5, rest='coarse')",
-    "planner": "coarse(share=0.5, planner=1.0)",
-    "distil": "distil(share=0.5, rest='coarse')",
-    "mistakes": "mistakes(share=0.25, rest='coarse')",
+    "planner": "coarse(share=0.9, planner=1.0)",
+    "mistakes": f"mistakes(share=0.25, rest='coarse', {LARGE})",
+    "along": f"along({GUIDED}, share=0.5, rest='coarse', {LARGE})",
+    "along_all": f"along({GUIDED}, share=0.5, counted='all', rest='coarse', {LARGE})",
+    "distil": f"distil(share=0.5, rest='coarse', {LARGE})",
 }
 FRONTIER = {
     f"deg7_{name}": Recipe(DEGREE_7, LAZY, dropout=0.0, masking=masking)
     for name, masking in MASKED.items()
 }
 COARSE = {
-    f"{name}_coarse": replace(recipe, dropout=0.0, masking="coarse(share=0.5)")
+    f"{name}_coarse": replace(recipe, dropout=0.0, masking="coarse(share=0.9)")
     for name, recipe in RECIPES.items()
     if name in ("st_er_deg7", "two_b1", "chain_m10", "distant_k")
 }
 COARSE_WORLDS = {
-    f"{name}_coarse": replace(WORLD_RECIPES[name], masking="coarse(share=0.5)")
+    f"{name}_coarse": replace(WORLD_RECIPES[name], masking="coarse(share=0.9)")
     for name in ("sudoku", "addition", "hierarchy", "potts")
 }
 AnyRecipe = Recipe | WorldRecipe

@@ -26,6 +26,7 @@ function tellRow(row, group) {
   const bound = row.upper ? "at most " : "";
   const lines = [`${metricOf[data.cost].title} ${brief(row.cost)} on average, ${row.most} at most`];
   if (row.infinite) lines.push(`KL infinite: ${(100 * row.lost).toFixed(1)} % of the sequences cannot be drawn`);
+  if (row.infinite && row.kl_rest != null) lines.push(`KL of the rest ${nats(row.kl_rest)}`);
   else if (row.kl != null) lines.push(`KL ${bound}${row.kl.toFixed(3)}${row.half ? ` ± ${Math.max(row.half, 0.001).toFixed(3)}` : ""} nats per sequence`);
   else lines.push(`negative log-likelihood ${bound}${row.nll.toFixed(2)} nats per sequence`);
   if (row.dependence != null) lines.push(`dependence ${nats(row.dependence)}, denoiser ${row.infinite && row.denoiser == null ? "infinite" : nats(row.denoiser)}`);

@@ -3,12 +3,14 @@
 replay_kl, replay_dependence, replay_denoiser
                            the loss per token of exact sequences forced through the sampler, and its
                            two parts; asked for by name (`metrics = ["replay_kl", …]` in a file)
+replay_lost, replay_rest   of truncated draws, whose KL is infinite: the share of exact sequences
+                           that can never be drawn, and the loss per token on the others
 distinct, solution_chi2    of uniform laws: how many different solutions, and how evenly
 pair_tv                    the joint law of pairs of positions that a world names
 """
 
 from functools import lru_cache
-from math import exp
+from math import exp, isinf, sqrt
 from typing import Any
 
 import numpy as np
@@ -41,10 +43,11 @@ FLOOR_RUNS, FLOOR_IDS = 8, 2_000_000_000
 def _per_token(sample: Sample, name: str) -> Estimate | None:
     """A loss of the replay in nats per masked token."""
     row = sample.readings.get(REPLAY)
-    if row is None or row.get(name) is None:
-        return None
+    if row is None or row.get(name) is None or isinf(row[name]):
+        return None  # an infinite loss has replay_lost and replay_rest
     tokens = float(sample.masked.to(torch.float64).mean())
-    extra = {"nats": row[name], "bound": name == "kl" and row["kl_kind"] == "upper"}
+    bound = name.startswith("kl") and row["kl_kind"] == "upper"
+    extra = {"nats": row[name], "bound": bound}
     return Estimate(row[name] / tokens, row[f"{name}_se"] / tokens, row["n"], extra)
 
 
@@ -88,6 +91,39 @@ def replay_dependence(sample: Sample) -> Estimate | None:
 def replay_denoiser(sample: Sample) -> Estimate | None:
     """Part of the loss: marginals that are not the law's (the model's)."""
     return _per_token(sample, "denoiser")
+
+
+@METRICS.register(
+    "replay_lost",
+    title="lost",
+    heading="Share of exact sequences that the sampler can never draw, by replay",
+    better=-1,
+    limits=(0, 1),
+    world=None,
+    reads=REPLAY,
+)
+def replay_lost(sample: Sample) -> Estimate | None:
+    """Share of exact sequences of which a token is cut off: probability zero under the sampler."""
+    row = sample.readings.get(REPLAY)
+    if row is None or row.get("kl") is None:
+        return None
+    return Estimate(row["lost"], sqrt(row["lost"] * (1 - row["lost"]) / row["n"]), row["n"])
+
+
+@METRICS.register(
+    "replay_rest",
+    title="KL of the rest",
+    heading="KL in nats per token on what the sampler can draw, by replay",
+    better=-1,
+    limits=(0, None),
+    world=None,
+    reads=REPLAY,
+)
+def replay_rest(sample: Sample) -> Estimate | None:
+    """KL(law given what the sampler can draw ‖ sampler) per token; the KL itself if that is all."""
+    row = sample.readings.get(REPLAY)
+    infinite = row is not None and row.get("kl") is not None and isinf(row["kl"])
+    return _per_token(sample, "kl_rest" if infinite else "kl")
 
 
 # ---------------------------------------------------------------- uniform laws
