@@ -300,9 +300,15 @@ def test_draw_options_are_part_of_the_law() -> None:
     assert got.kl == float("inf") and got.denoiser == float("inf")
     assert got.lost == pytest.approx(float(weights[truth == 0].sum())) and 0 < got.lost < 1
     assert got.coherence == pytest.approx(float(truth.sum()), abs=1e-9)
+    kept = truth > 0  # the KL of the law given what can be drawn, by its definition
+    left = weights[kept] / weights[kept].sum()
+    assert got.kl_rest == pytest.approx(float((left * (left / truth[kept]).log()).sum()), abs=1e-9)
     row = diagnose(law, oracle, SAMPLERS.build("bisection()"), law.sample(99, 0), draw=cut["draw"])
     assert row["kl_infinite"] and row["lost"] > 0 and "∞" in text_of([row])
-    assert json.loads(json.dumps(for_json(row), allow_nan=False))["kl"] is None
+    stored = json.loads(json.dumps(for_json(row), allow_nan=False))
+    assert stored["kl"] is None and stored["kl_rest"] > 0
+    said = " ".join(text_of([stored]).split())
+    assert f"{row['lost']:.1%} of the exact sequences can never be drawn; KL of the rest" in said
 
 
 def test_what_cannot_be_replayed_says_why() -> None:

@@ -20,6 +20,7 @@ from maskwalk import (
 from maskwalk.bench.cell import Cell, run_cell
 from maskwalk.bench.experiment import Experiment, load_experiment
 from maskwalk.bench.verdict.suite import scenes
+from maskwalk.decoding.draw import DRAWS
 from maskwalk.denoisers.files import load_zoo, save_zoo
 from maskwalk.errors import MaskwalkError
 from maskwalk.training.zoo import WORLD_RECIPES, by_shape, floor
@@ -131,6 +132,27 @@ def test_losses_of_a_cell_are_those_of_the_exact_law() -> None:
     assert stochastic["replay_kl"]["bound"]
     remasking = run_cell(replace(cell, sampler=SAMPLERS.canonical("remdm")))[0]["metrics"]
     assert remasking["replay_kl"] is None
+
+
+def test_a_truncated_draw_says_what_it_lost_and_what_it_does_to_the_rest() -> None:
+    """Left to right on a hidden Markov model, cut at min-p: no number of the record is infinite."""
+    names = ("replay_kl", "replay_denoiser", "replay_lost", "replay_rest")
+    cell = Cell.checked(
+        world="hmm(length=6)",
+        task="unconditional",
+        sampler="left_to_right",
+        count=64,
+        metrics=names,
+        draw="draw(min_p=0.5)",
+    )
+    cut = run_cell(cell)[0]
+    assert json.loads(json.dumps(cut, allow_nan=False))["metrics"]["replay_kl"] is None
+    found = cut["metrics"]
+    assert found["replay_denoiser"] is None
+    assert 0 < found["replay_lost"]["value"] < 1 and found["replay_rest"]["value"] > 0
+    whole = run_cell(replace(cell, draw=DRAWS.canonical("draw")))[0]["metrics"]
+    assert whole["replay_lost"]["value"] == 0
+    assert whole["replay_rest"]["value"] == whole["replay_kl"]["value"]
 
 
 def test_distinct_solutions_and_their_unevenness() -> None:
