@@ -21,6 +21,7 @@ from maskwalk.bench.verdict.outcomes import Outcome, outcome
 from maskwalk.bench.verdict.policy import candidate
 from maskwalk.bench.verdict.run import evaluate
 from maskwalk.bench.workers import Workers
+from maskwalk.decoding.draw import DRAWS
 from maskwalk.decoding.policy import UnmaskingPolicy
 from maskwalk.errors import MaskwalkError
 from maskwalk.resources import PACKAGE
@@ -237,6 +238,31 @@ def test_a_baseline_is_exactly_on_the_front_with_itself(tmp_path: Path) -> None:
         assert c.position == "on" and c.same == 5.0
         assert c.loss is not None and c.loss["dependence"] == pytest.approx(0, abs=1e-9)
     assert set(found.standing.values()) == {"on"}
+
+
+def test_a_policy_with_truncated_draws_is_shaped_and_says_what_it_cannot_make(
+    tmp_path: Path,
+) -> None:
+    """The baselines and the reference draw exactly; the policy loses sequences for good."""
+    found = evaluate(
+        "bisection(order=1)",
+        SMALL,
+        out=tmp_path,
+        workers=0,
+        progress=False,
+        draw="draw(top_p=0.5)",
+    )
+    for c in found.comparisons:
+        assert c.kind == "shaped" and c.departure is not None and c.position != "on"
+        assert c.outcome.record["draw"] == DRAWS.canonical("draw(top_p=0.5)")
+        assert c.loss is not None and c.loss["lost"] == 1.0 and c.loss["kl"] == float("inf")
+    for outcomes_there in found.baselines.values():
+        assert all(one.record["mode"] == "exact" for one in outcomes_there)
+    lines = next(tmp_path.glob("baselines-*")).read_text().splitlines()
+    kept = [json.loads(line) for line in lines]
+    assert {entry["record"]["mode"] for entry in kept} == {"exact"}  # the reference, too
+    assert "With draw(top_p=0.5) it can never make 100% of the law's sequences." in found.verdict
+    assert found.as_dict()["draw"] == "draw(top_p=0.5)"
 
 
 def test_baselines_are_run_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,6 +33,13 @@ def evaluate(
     workers: Annotated[
         int, typer.Option(help="Processes for the baselines; the numbers do not depend on it.")
     ] = 2,
+    draw: Annotated[
+        str,
+        typer.Option(
+            help="How the policy's tokens are drawn: a preset, or 'draw(floor=0.2)'. The "
+            "baselines' draws stay exact; what cuts the marginals is measured against the law."
+        ),
+    ] = "exact",
     timeout: Annotated[
         float | None,
         typer.Option(help="Seconds that the contract of a setting, or one scene, may take."),
@@ -53,13 +60,15 @@ def evaluate(
     Example: maskwalk evaluate 'threshold(tau=0.7)' --json
 
     Example: maskwalk evaluate my_policy.py:MyPolicy --suite worlds
+
+    Example: maskwalk evaluate guided_bisection --draw 'draw(floor=0.2)'
     """
     from maskwalk.bench.verdict.run import evaluate as verdict_on
 
     bring_in(include)
     with stoppable("the baselines that are finished are kept"):
         evaluation = verdict_on(
-            policy, suite, anyway=anyway, out=to, workers=workers, timeout=timeout
+            policy, suite, anyway=anyway, out=to, workers=workers, timeout=timeout, draw=draw
         )
     if as_json:
         print(json.dumps(evaluation.as_dict()))

@@ -42,6 +42,7 @@ class Evaluation:
     comparisons: tuple[Comparison, ...]
     baselines: Mapping[Scene, Sequence[Outcome]]
     seconds: float
+    draw: str = "exact"  # how the policy's tokens were drawn
 
     @property
     def kept(self) -> bool:
@@ -58,6 +59,7 @@ class Evaluation:
         """One plain sentence."""
         checks = list(dict.fromkeys(check for broken in self.contract.values() for check in broken))
         verdict_words = sentence(self.name, self.comparisons) if self.comparisons else ""
+        verdict_words += self._left_out()
         if not checks:
             return verdict_words
         broken = f"{self.name} breaks the contract ({', '.join(checks)})"
@@ -65,12 +67,22 @@ class Evaluation:
             return f"{broken}, so its numbers would mean nothing: mend that first."
         return f"{broken}, so do not trust what follows: {verdict_words}"
 
+    def _left_out(self) -> str:
+        """What truncated draws can never make, from the scene with least to that with most."""
+        found = [c.loss["lost"] for c in self.comparisons if c.loss is not None]
+        if self.draw == "exact" or not found or max(found) == 0:
+            return ""
+        least, most = f"{min(found):.0%}", f"{max(found):.0%}"
+        amount = most if least == most else f"{least} to {most}"
+        return f" With {self.draw} it can never make {amount} of the law's sequences."
+
     def as_dict(self) -> dict[str, Any]:
         """Everything, as `maskwalk evaluate --json` prints it."""
         broken = {setting: dict(found) for setting, found in self.contract.items() if found}
         result = {
             "policy": self.name,
             "suite": self.suite,
+            "draw": self.draw,
             "settings": list(self.settings),
             "contract": {"kept": self.kept, "broken": broken},
             "structures": [
@@ -102,14 +114,16 @@ class Evaluation:
         return str(self)
 
     def __str__(self) -> str:
-        lines = [f"{self.name} · {self.suite} suite · {self.seconds:.0f} s", *self._contract()]
+        shaped = "" if self.draw == "exact" else f" · {self.draw}"
+        head = f"{self.name}{shaped} · {self.suite} suite · {self.seconds:.0f} s"
+        lines = [head, *self._contract()]
         if self.comparisons:
             lines += ["", HEAD]
             for scene in self.baselines:
                 here = [c for c in self.comparisons if c.scene == scene]
                 lines += [scene.title, *(_row(c) for c in here)]
-            shaped = any(c.kind == SHAPED for c in self.comparisons)
-            lines += ["", *LEGEND, *(SHAPED_LEGEND if shaped else ())]
+            off = any(c.kind == SHAPED for c in self.comparisons)
+            lines += ["", *LEGEND, *(SHAPED_LEGEND if off else ())]
             lines += [*self._losses(), *self._standing()]
         return "\n".join([*lines, "", *textwrap.wrap(f"Verdict: {self.verdict}", 80)])
 
@@ -141,7 +155,17 @@ class Evaluation:
             rows = {c.setting: c.loss for c in known if c.scene == scene}
             cells = [f"{_nats(rows.get(name)):>10}" for name in some]
             lines.append(f"{scene.title:<38.38}{''.join(cells)}")
-        return lines
+        return [*lines, *self._cut_off(known)]
+
+    def _cut_off(self, known: Sequence[Comparison]) -> list[str]:
+        """What truncated draws lose for good, and what they do to the rest."""
+        lines = []
+        for c in known:
+            if c.loss is not None and c.loss["kl_infinite"] and c.loss["kl_rest"] is not None:
+                name = f"{c.scene.title}, {_inside(c.setting)}"
+                lines.append(f"  {name:<54.54}{c.loss['lost']:>8.0%}{c.loss['kl_rest']:>16.2f}")
+        head = f"{'Exact sequences that can never be drawn':<56}{'share':>8}{'KL of the rest':>16}"
+        return ["", head, *lines] if lines else []
 
     def _standing(self) -> list[str]:
         lines = ["", f"{'structure':<25}{'':<10}its best there"]
@@ -234,7 +258,7 @@ def _comparison(c: Comparison) -> dict[str, Any]:
     loss = None
     if c.loss is not None:
         names = ("dependence", "dependence_se", "denoiser", "denoiser_se", "kl", "worst_round")
-        loss = {name: c.loss[name] for name in names}
+        loss = {name: c.loss[name] for name in (*names, "lost", "kl_rest")}
     return {
         "setting": c.setting,
         **{k: v for k, v in _point(c.outcome).items() if k != "sampler"},

@@ -28,6 +28,7 @@ from maskwalk.bench.verdict.result import Evaluation
 from maskwalk.bench.verdict.suite import Scene, scenes
 from maskwalk.bench.verdict.verdict import Comparison, compare, judge
 from maskwalk.bench.workers import Workers
+from maskwalk.decoding.draw import DRAWS, mode_name, read_draw
 from maskwalk.decoding.kinds import FACTORISED, SHAPED
 from maskwalk.decoding.policy import Sampler
 from maskwalk.denoiser import Denoiser
@@ -49,17 +50,20 @@ def evaluate(
     workers: int = 2,
     progress: bool = True,
     timeout: float | None = None,
+    draw: str = "exact",
 ) -> Evaluation:
     """Contract, suite, and where the policy stands against the baselines' front.
 
     `policy`: a class (evaluated at every setting of its `sweep`), an instance, a registered spec,
     or "FILE.py:Class". A broken contract ends it there, unless `anyway`. Baselines run in `workers`
     processes beside this one (0: here) and are kept in the user's cache, or under `out`. `timeout`
-    is how many seconds the contract of a setting, or one of its scenes, may take.
+    is how many seconds the contract of a setting, or one of its scenes, may take. `draw`: how the
+    policy's tokens are drawn, "draw(floor=0.2)" or a preset; the baselines' draws stay exact. A
+    truncated draw shapes the law, so the policy is then measured against the law.
     """
     began = time.perf_counter()
     whole("workers", workers, 0)
-    policy_settings = candidate(policy)
+    policy_settings, drawn = candidate(policy), read_draw(draw)
     stages = scenes(suite) if isinstance(suite, str) else tuple(suite)
     name = suite if isinstance(suite, str) else "own"
     if any(sampler.needs_world for sampler in policy_settings.settings.values()):
@@ -76,11 +80,14 @@ def evaluate(
     if anyway or not any(contract.values()):
         store = Store(None if out is None else Path(out))
         with one_thread(), _Bar(progress) as bar:
-            comparisons, baselines = _suite(policy_settings, stages, store, workers, bar, timeout)
+            comparisons, baselines = _suite(
+                policy_settings, stages, store, workers, bar, timeout, drawn
+            )
     seconds = time.perf_counter() - began
     settings = tuple(policy_settings.settings)
+    shown = mode_name(*drawn)
     result = Evaluation(
-        policy_settings.name, name, settings, contract, comparisons, baselines, seconds
+        policy_settings.name, name, settings, contract, comparisons, baselines, seconds, shown
     )
     if out is not None:
         write_evaluation(Path(out), result, policy_settings.settings.values())
@@ -94,6 +101,7 @@ def _suite(
     workers: int,
     bar: "_Bar",
     timeout: float | None,
+    drawn: tuple[str, str],
 ) -> tuple[tuple[Comparison, ...], dict[Scene, list[Outcome]]]:
     cells = {scene: [scene.cell(spec) for spec in scene.baselines] for scene in stages}
     # Networks first: they are the long jobs, and the short ones fill up the end.
@@ -110,13 +118,14 @@ def _suite(
         for scene in stages:
             for label, sampler in found.settings.items():
                 bar.step(f"{label} · {scene.title}", team.ready())
-                cell = replace(cells[scene][0], sampler=setting_spec(found.name, label))
+                exact = replace(cells[scene][0], sampler=setting_spec(found.name, label))
+                cell = replace(exact, draw=drawn[0], ties=drawn[1])
                 with time_limit(timeout, f"{cell.sampler} in {scene.title}"):
                     mine[scene, label] = _own(cell, sampler, scene)
                     bar.step(f"{label} · {scene.title}", team.ready())
                     more[scene, label] = {"loss": _loss(scene, cell, sampler)}
                     if not _draws_as_told(scene, cell, sampler):
-                        more[scene, label] |= _measured(scene, cell, sampler, store)
+                        more[scene, label] |= _measured(scene, cell, exact, sampler, store)
         for _, row in team:
             if isinstance(row, Failure):
                 raise MaskwalkError(f"A baseline failed: {row.reason}")
@@ -148,7 +157,7 @@ def _draws_as_told(scene: Scene, cell: Cell, sampler: Sampler) -> bool:
 
     As its class says, and, for a file can say anything, on this scene's own prompts.
     """
-    if sampler.law_kind != FACTORISED:
+    if sampler.law_kind != FACTORISED or not DRAWS.build(cell.draw).exact:
         return False
     if scene.model:
         return True
@@ -160,11 +169,16 @@ def _draws_as_told(scene: Scene, cell: Cell, sampler: Sampler) -> bool:
     return redrawn_share(*trial) == 1.0 and chooses_blindly(*trial)
 
 
-def _measured(scene: Scene, cell: Cell, sampler: Sampler, store: Store) -> dict[str, Any]:
-    """How far it is from the law; what says it is factorised and is not is shaped."""
+def _measured(
+    scene: Scene, cell: Cell, exact: Cell, sampler: Sampler, store: Store
+) -> dict[str, Any]:
+    """How far it is from the law; what says it is factorised and is not is shaped.
+
+    The reference draws exactly, whatever the policy does.
+    """
     conditional = cell.task != UNCONDITIONAL
     own = _own(law_cell(cell, conditional), sampler, scene)
-    reference = reference_cell(cell, conditional)
+    reference = reference_cell(exact, conditional)
     if reference.key not in store.outcomes:
         store.add(outcome(reference))
     found: dict[str, Any] = {"departure": departure(own, store.outcomes[reference.key])}
@@ -174,12 +188,15 @@ def _measured(scene: Scene, cell: Cell, sampler: Sampler, store: Store) -> dict[
 def _loss(scene: Scene, cell: Cell, sampler: Sampler) -> dict[str, Any] | None:
     """The dependence/denoiser split by replay, or None where the sampler has none."""
     try:
-        check_replayable(sampler)
+        draw = DRAWS.build(cell.draw)
+        check_replayable(sampler, draw)
         world = build_world(cell.world)
         prompts = TASKS.build(cell.task, world=world, prompts=scene.replayed, seed=cell.seed)
         walks, given = exact_sequences(world, prompts, cell.seed)
         denoiser = _denoiser(cell.denoiser, cell.world)
-        return diagnose(world, denoiser, sampler.in_world(world), walks, given, seed=cell.seed)
+        told = sampler.in_world(world)
+        options: dict[str, Any] = {"seed": cell.seed, "draw": draw, "ties": cell.ties}
+        return diagnose(world, denoiser, told, walks, given, **options)
     except MaskwalkError:
         return None
 
