@@ -35,6 +35,8 @@ def test_the_reproduction_meets_its_goals() -> None:
         ("carries", 36),
         ("quickstart", 84),
         ("laws", 240),
+        ("frontier/maskings", 204),
+        ("frontier/most", 40),
         ("suspects_b8", 720),
         ("suspects_precision", 768),
     ],
