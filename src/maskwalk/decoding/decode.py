@@ -59,7 +59,7 @@ def decode(
     Positions that hold `denoiser.mask_id` are filled; everything else is given and kept. `streams`
     carries the seed and one id per row: a row's result depends on nothing else. `draw` may be a
     preset or a spec. `trace` records what happens to every row, or to as many first ones as it
-    says. `on_round` is told after every round which rows are open and their tokens.
+    says. `on_round` is told at first and after every round which rows are open and their tokens.
     """
     rule, tokens = as_sampler(sampler), as_tokens(tokens)
     drawing, ties = as_draw(draw, ties)
@@ -79,6 +79,8 @@ def decode(
     canvas = Canvas(tokens, tokens != denoiser.mask_id, denoiser.mask_id)
     canvas = replace(canvas, state=check_state(rule, rule.init(canvas), batch))
     rows = torch.arange(batch, device=device)
+    if on_round is not None:
+        on_round(rows, tokens)
     while True:
         open_rows = ~check_finished(rule, rule.finished(canvas), len(rows))
         if not bool(open_rows.all()):

@@ -103,7 +103,7 @@ def generate(
     `guidance`: the scale of classifier-free guidance. `cache`: "prefix" or "dual", keys and values
     kept while a block is filled: faster, and another result (block_cache.py).
 
-    `on_round` is told after every round which texts are open, and their tokens.
+    `on_round` is told at first and after every round which texts are open, and their tokens.
     """
     seed_number("seed", seed)
     named = PRESETS[one_of("preset", preset, tuple(PRESETS)) if preset else "exact"]
