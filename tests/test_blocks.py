@@ -54,12 +54,31 @@ class Asked(Lookup):
         return super().__call__(tokens, at)
 
 
-@pytest.mark.parametrize("inner", ["low_confidence(steps=2)", "p2(steps=2)", "speculative(k=2)"])
+INNER = ["low_confidence(steps=2)", "p2(steps=2)", "speculative(k=2)", "confidence(block=1)"]
+INNER += [
+    "entropy_bounded()",
+    "spaced(entropy(), 1)",
+    "stochastic(margin())",
+    "blocks(1, random())",
+]
+
+
+@pytest.mark.parametrize("inner", INNER)
 def test_an_inner_sampler_reads_everything_and_is_asked_for_its_block(inner: str) -> None:
     denoiser = Asked(row(*SURE))
     go(f"blocks(2, {inner})", denoiser, torch.full((1, 6), 2))
     assert denoiser.asked[0][1] == 6  # every mask is in the input
     assert max(asked for asked, _ in denoiser.asked) <= 2
+    outer = Asked(row(*SURE))
+    go("stochastic(blocks(2, confidence()))", outer, torch.full((1, 6), 2))
+    assert max(asked for asked, _ in outer.asked) == 2 and len(outer.asked) == 6
+
+
+def test_a_rule_that_asks_for_everything_does_so_once() -> None:
+    denoiser = Asked(row(*SURE))
+    result = go("blocks(2, pc())", denoiser, torch.full((1, 6), 2))
+    assert [asked for asked, _ in denoiser.asked] == [6, 1, 2, 1, 2, 1]
+    assert result.calls.tolist() == [6]
 
 
 def test_low_confidence_inside_blocks_by_hand() -> None:

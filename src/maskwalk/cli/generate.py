@@ -1,16 +1,16 @@
 """`maskwalk generate`: text from somebody's model with any sampler."""
 
-import json
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.text import Text
 
 from maskwalk.cli import common
-from maskwalk.cli.common import bring_in, check_device, err, out
+from maskwalk.cli.common import bring_in, check_device, out
 from maskwalk.errors import MaskwalkError, seed_number, whole
 
 if TYPE_CHECKING:
+    from maskwalk.decoding.presets import Preset as NamedPreset
     from maskwalk.denoisers.language import LanguageModel
 
 Model = Annotated[
@@ -35,12 +35,19 @@ def generate(
         ),
     ] = None,
     prompt: Annotated[str, typer.Option(help="Text in front.")] = "",
+    prompt_file: Annotated[
+        str | None,
+        typer.Option(help="Prompts, one a line; .jsonl: texts or messages of a chat, in JSON."),
+    ] = None,
     template: Template = None,
     length: Annotated[
         int | None,
         typer.Option(help="Tokens in all, prompt included; default: 32 more than it."),
     ] = None,
-    count: Annotated[int, typer.Option(help="Texts.")] = 1,
+    new_tokens: Annotated[
+        int | None, typer.Option(help="Tokens behind the prompt, in place of --length.")
+    ] = None,
+    count: Annotated[int, typer.Option(help="Texts, of every prompt.")] = 1,
     seed: common.Seed = 0,
     preset: common.Preset = "exact",
     draw: common.DrawSpec = None,
@@ -50,16 +57,46 @@ def generate(
         typer.Option(help="Scores are rounded to it before they are ranked; 1e-12: hardly."),
     ] = None,
     stop: Annotated[
-        bool | None, typer.Option(help="Stop at end-of-text; default: unless the sampler remasks.")
+        bool | None,
+        typer.Option(
+            help="Stop at end-of-text; default: unless the sampler remasks, or the preset goes on."
+        ),
+    ] = None,
+    stop_string: Annotated[
+        list[str] | None, typer.Option(help="The text ends before it; may be said several times.")
+    ] = None,
+    special: Annotated[
+        bool | None,
+        typer.Option(help="Draw special tokens too, but the mask; default: as the preset's code."),
+    ] = None,
+    guidance: Annotated[
+        float, typer.Option(help="Classifier-free guidance: u + (s + 1)(c - u); two calls each.")
+    ] = 0.0,
+    cache: Annotated[
+        str | None,
+        typer.Option(
+            help="prefix or dual: keys and values kept within a block. Faster; changes the result."
+        ),
     ] = None,
     chat: Annotated[bool, typer.Option(help="Wrap the prompt in the chat template.")] = False,
+    system: Annotated[
+        str | None, typer.Option(help="The message before the prompt of a chat.")
+    ] = None,
+    answer_only: Annotated[
+        bool, typer.Option("--answer-only", help="Print what stands behind the prompt.")
+    ] = False,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="Show the text while it is being filled.")
+    ] = False,
     tokenizer: Tokenizer = None,
     kind: Annotated[str | None, typer.Option(help="mdlm, masked or causal; guessed.")] = None,
     mask: Annotated[str | None, typer.Option(help="Id or text of the mask; guessed.")] = None,
     shifted: Annotated[
         bool | None, typer.Option(help="Logits at i speak of i + 1, as Dream's do; guessed.")
     ] = None,
-    end_of_text: Annotated[str | None, typer.Option(help="Id or text of it; guessed.")] = None,
+    end_of_text: Annotated[
+        list[str] | None, typer.Option(help="Id or text of it; several times: several; guessed.")
+    ] = None,
     rows: Annotated[
         int | None,
         typer.Option(help="Sequences read together \\[1; ours 8, on cuda 256]."),
@@ -95,10 +132,16 @@ def generate(
     Example: maskwalk generate --denoiser hf:mdlm-owt --tokenizer gpt2 --sampler bisection
 
     Example: maskwalk generate --denoiser zoo:books_mdm --preset llada --length 64
+
+    Example: maskwalk generate --denoiser hf:GSAI-ML/LLaDA-8B-Instruct --preset llada --chat
+    --prompt 'What is a graph?' --new-tokens 128 --answer-only --stream
     """
+    from maskwalk.cli.generated import print_json, print_texts
+    from maskwalk.cli.streaming import Stream
     from maskwalk.cli.unmasking import unmasking
     from maskwalk.decoding.draw import DRAWS, decoding_of, preset_sampler, read_draw
     from maskwalk.decoding.generation import generate as make
+    from maskwalk.decoding.presets import PRESETS
     from maskwalk.denoisers.language import load
     from maskwalk.denoisers.language.books import is_books, load_books
     from maskwalk.samplers import SAMPLERS
@@ -110,7 +153,7 @@ def generate(
     drawn, broken = read_draw(preset, draw, ties)
     model: LanguageModel
     if is_books(denoiser):
-        given = (tokenizer, kind, mask, shifted, end_of_text, device_map)
+        given = (tokenizer, kind, mask, shifted, end_of_text or None, device_map)
         if any(value is not None for value in given):
             raise MaskwalkError(
                 f"{denoiser} knows its tokenizer, kind and mask: leave those options out."
@@ -123,7 +166,7 @@ def generate(
             kind=kind,
             mask=mask,
             shifted=shifted,
-            end_of_text=end_of_text,
+            end_of_text=end_of_text or None,
             rows=1 if rows is None else rows,
             device=check_device(device),
             precision=precision or "float32",
@@ -139,55 +182,71 @@ def generate(
     plain = "left_to_right" if model.causal else "confidence(block=1)"
     rule = sampler or preset_sampler(preset, plain)
     decoding = decoding_of(SAMPLERS.canonical(rule), drawn, broken)
+    prompts = _prompts(prompt, prompt_file, template)
+    if stream and (count > 1 or prompt_file is not None or trace or as_json):
+        raise MaskwalkError("--stream shows one text: without --count, --trace, --json or files.")
     text: dict[str, Any] = {
-        "prompt": prompt,
+        "prompt": prompts,
         "template": template,
         "length": length,
+        "new_tokens": new_tokens,
         "count": count,
+        "seed": seed,
+        "ties": broken,
+        "score_grid": score_grid,
+        "stop": stop,
+        "stop_strings": tuple(stop_string or ()),
+        "special": special,
+        "chat": chat,
+        "system": system,
+        "guidance": guidance,
+        "cache": cache,
     }
-    text |= {"seed": seed, "ties": broken, "score_grid": score_grid}
-    made = make(model, rule, **text, draw=DRAWS.build(drawn), stop=stop, chat=chat, trace=trace)
-    if as_json:
-        print(
-            json.dumps(
-                _summary(denoiser, rule, text | {"draw": drawn, "decoding": decoding}, model, made)
-            )
+    named = preset if preset in PRESETS else None
+    decoding += _around(PRESETS[named or "exact"], score_grid, stop, special)
+    shown = (text["stop_strings"], not answer_only, chat)
+    shows = Stream(model, *shown) if stream else None
+    with shows or nullcontext():
+        made = make(
+            model,
+            rule,
+            **text,
+            preset=named,
+            draw=DRAWS.build(drawn),
+            trace=trace,
+            on_round=shows,
         )
+    if as_json:
+        settings = text | {"preset": named, "draw": drawn, "decoding": decoding}
+        print_json(denoiser, SAMPLERS.canonical(rule), settings, model, made)
         return
     if trace:
         out.print(unmasking(model, made, colour=out.color_system is not None))
         out.print()
-    for number, written in enumerate(made.texts, 1):
-        out.print(Text(f"{number}  " if count > 1 else "", style="dim"), Text(written), sep="")
-    calls = made.calls.double().mean()
-    cost = f"{calls:.4g} calls a text · {made.tokens_per_call:.2f} tokens a call"
-    out.print(Text(f"\n{cost} · {made.seconds:.2f} s", style="dim"))
-    out.print(Text(decoding, style="dim"), soft_wrap=True)
-    for note in (*model.notes, *made.notes):
-        err.print(Text(f"Note: {note}.", style="dim"))
+    texts = made.answers if answer_only else made.texts
+    written = shows is not None and shows.end(texts[0])
+    print_texts([] if written else texts, decoding, model, made)
 
 
-def _summary(
-    denoiser: str, sampler: str, settings: dict[str, Any], model: Any, made: Any
-) -> dict[str, Any]:
-    """What --json prints: the settings, the texts, and what they cost."""
-    from maskwalk import __version__
-    from maskwalk.samplers import SAMPLERS
+def _around(
+    preset: "NamedPreset", grid: float | None, stop: bool | None, special: bool | None
+) -> str:
+    """What else of a text's decoding has to be said, as options."""
+    grid = preset.score_grid if grid is None else grid
+    stop = preset.stop if stop is None else stop
+    special = preset.special if special is None else special
+    words = [] if grid is None else [f"--score-grid {grid:g}"]
+    words += [] if stop is None else ["--stop" if stop else "--no-stop"]
+    words += ["--special"] if special else []
+    return "".join(f" {word}" for word in words)
 
-    summary = {
-        "denoiser": denoiser,
-        "sampler": SAMPLERS.canonical(sampler),
-        **settings,
-        "length": made.tokens.shape[1],
-        "texts": made.texts,
-        "tokens": made.tokens.tolist(),
-        "calls": made.calls.tolist(),
-        "calls_mean": float(made.calls.double().mean()),
-        "tokens_per_call": made.tokens_per_call,
-        "seconds": made.seconds,
-        "version": __version__,
-        "notes": [*getattr(model.denoiser, "notes", ()), *model.notes, *made.notes],
-    }
-    if made.trace is not None:
-        summary["rounds"] = made.trace.reveal_rounds().tolist()
-    return summary
+
+def _prompts(prompt: str, prompt_file: str | None, template: str | None) -> Any:
+    """The prompt, or those of a file."""
+    if prompt_file is None:
+        return prompt
+    if prompt or template is not None:
+        raise MaskwalkError("Give one of --prompt, --prompt-file and --template.")
+    from maskwalk.worlds.text.prompt_files import read_prompts
+
+    return read_prompts(prompt_file)

@@ -30,7 +30,7 @@ def rounds(model: LanguageModel, made: Generated, colour: bool, row: int = 0) ->
             break  # the other texts take longer
         now = canvas[row].tolist()
         line = Text()
-        for place, (piece, token) in enumerate(zip(_shown(model, now), now)):
+        for place, (piece, token) in enumerate(zip(shown_pieces(model, now), now)):
             old = now[place] if before is None else before[place]
             style, mark = "", ""
             if token == mask:
@@ -46,7 +46,7 @@ def rounds(model: LanguageModel, made: Generated, colour: bool, row: int = 0) ->
         before = now
 
 
-def _shown(model: LanguageModel, tokens: list[int]) -> list[str]:
+def shown_pieces(model: LanguageModel, tokens: list[int]) -> list[str]:
     """What each position shows: its text, or a blank."""
     clean = [token if token != model.mask else 0 for token in tokens]
     words = pieces(model.tokenizer, clean)

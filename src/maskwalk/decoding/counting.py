@@ -2,7 +2,8 @@
 
 A sampler asks about its rows; about some of them (`asking_for`); or about several candidates of
 each, which lie next to each other in a batch k times as large (`tokens.repeat_interleave(k, 0)`).
-Every sequence read is one call of the row it belongs to.
+Every sequence read is one call of the row it belongs to, or as many as the denoiser says (`passes`:
+guidance reads it twice).
 
 At a revealed token a denoiser says nothing, unless it was trained to doubt what it is shown: then
 it has `doubts = True`, and `doubt` reads it there in the same call. Any other is asked for each
@@ -69,7 +70,8 @@ class Counted:
                 f"each: not about {len(tokens)} sequences."
             )
         rows = self.rows if branches == 1 else self.rows.repeat_interleave(branches)
-        self.calls.index_add_(0, rows, asked.any(1).to(torch.int64))
+        passes = int(getattr(self.inner, "passes", 1))
+        self.calls.index_add_(0, rows, passes * asked.any(1).to(torch.int64))
 
     def doubt(
         self, tokens: Int[Tensor, "batch length"], at: Bool[Tensor, "batch length"]

@@ -6,6 +6,7 @@ soon as the sampler is done with them (complete, for all but remasking ones), an
 with them.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -51,13 +52,14 @@ def decode(
     draw: Draw | str | None = None,
     ties: str | None = None,
     trace: bool | int = False,
+    on_round: Callable[[Tensor, Tensor], None] | None = None,
 ) -> Decoded:
     """Fills every masked position of `tokens` (batch, length) with `sampler`, or a spec of one.
 
     Positions that hold `denoiser.mask_id` are filled; everything else is given and kept. `streams`
     carries the seed and one id per row: a row's result depends on nothing else. `draw` may be a
     preset or a spec. `trace` records what happens to every row, or to as many first ones as it
-    says.
+    says. `on_round` is told at first and after every round which rows are open and their tokens.
     """
     rule, tokens = as_sampler(sampler), as_tokens(tokens)
     drawing, ties = as_draw(draw, ties)
@@ -77,6 +79,8 @@ def decode(
     canvas = Canvas(tokens, tokens != denoiser.mask_id, denoiser.mask_id)
     canvas = replace(canvas, state=check_state(rule, rule.init(canvas), batch))
     rows = torch.arange(batch, device=device)
+    if on_round is not None:
+        on_round(rows, tokens)
     while True:
         open_rows = ~check_finished(rule, rule.finished(canvas), len(rows))
         if not bool(open_rows.all()):
@@ -100,6 +104,8 @@ def decode(
             n = int((rows < trace_rows).sum())  # rows stay in order as others leave
             told = (canvas.tokens, after.tokens, seen.log_prob, seen.nats)
             recorder.add(canvas.round, rows[:n], *(x[:n] for x in told))
+        if on_round is not None:
+            on_round(rows, after.tokens)
         rounds[rows] += 1
         changed = (canvas.tokens != after.tokens).sum(1)
         widest[rows] = torch.maximum(widest[rows], changed)

@@ -5,33 +5,45 @@ sampler, trace and draw option of the project applies.
 """
 
 import time
-from copy import copy
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
+from torch.nn import functional as F
 
-from maskwalk.decoding.decode import decode
+from maskwalk.decoding.answers import Answer, answer_of, turn_ends, unknown_tokens
+from maskwalk.decoding.decode import Decoded, decode
 from maskwalk.decoding.draw import Draw
 from maskwalk.decoding.policy import SAMPLERS, Sampler
-from maskwalk.decoding.stopping import StopAt, ends
+from maskwalk.decoding.presets import PRESETS
+from maskwalk.decoding.reader import reader
+from maskwalk.decoding.requests import (
+    TOGETHER,
+    Prompt,
+    Request,
+    can_pad,
+    is_several,
+    padded,
+    request,
+    together,
+)
+from maskwalk.decoding.stopping import StopAt, StopText
 from maskwalk.decoding.trace import Trace
-from maskwalk.denoiser import Denoiser
-from maskwalk.denoisers.language.causal import Causal
 from maskwalk.denoisers.language.model import LanguageModel
-from maskwalk.errors import MaskwalkError, real, seed_number
+from maskwalk.errors import MaskwalkError, one_of, real, seed_number
 from maskwalk.streams import Streams
 from maskwalk.worlds.sizes import fits
-from maskwalk.worlds.text.prompts import canvas
 
 
 @dataclass(frozen=True, eq=False)
 class Generated:
-    """Texts, and what each cost."""
+    """Texts, and what each cost. Rows shorter than others are filled up with the mask, as given."""
 
     texts: list[str]
+    answers: list[str]  # what stands behind the prompt
     tokens: Int[Tensor, "count length"]
     given: Bool[Tensor, "count length"]
     new: Int[Tensor, " count"]  # tokens of the text that were drawn, an end-of-text included
@@ -51,117 +63,198 @@ def generate(
     model: LanguageModel,
     sampler: Sampler | str | None = None,
     *,
-    prompt: str = "",
+    prompt: Prompt | Sequence[Prompt] = "",
     template: str | None = None,
     length: int | None = None,
+    new_tokens: int | None = None,
     count: int = 1,
     seed: int = 0,
+    preset: str | None = None,
     draw: Draw | str | None = None,
     ties: str | None = None,
     score_grid: float | None = None,
     stop: bool | None = None,
+    stop_strings: Sequence[str] = (),
+    special: bool | None = None,
     chat: bool = False,
+    system: str | None = None,
+    guidance: float = 0.0,
+    cache: str | None = None,
     trace: bool = False,
+    on_round: Callable[[Tensor, Tensor], None] | None = None,
 ) -> Generated:
     """`count` texts. The default sampler is confidence(), or left_to_right for a causal model.
 
-    `draw` may be a spec, or a preset such as "llada", whose sampler is `PRESETS["llada"].sampler`.
+    `prompt`: a text, the messages of a chat ({"role", "content"}), or a list of either: `count`
+    texts of each, in that order. A prompt's texts do not depend on what else is in the list.
 
-    `stop`: nothing is asked for behind a drawn end-of-text, where the model has one; by default so
-    unless the sampler takes tokens back. The text ends there in any case.
+    `preset`: a decoding by name (`PRESETS`); what is said beside it goes before it. `draw` may be a
+    preset too: its draw and its ties alone.
+
+    `stop`: nothing is asked for behind a drawn end token, where the model has one; by default so
+    unless the sampler takes tokens back or the preset goes on. The text ends there in any case, and
+    before the first of `stop_strings`.
+
+    `special`: whether special tokens but the mask may be drawn, as public code does.
 
     `score_grid`: the spacing to which scores are rounded before they are ranked, the denoiser's by
     default; 1e-12 ranks as code does that does not round.
+
+    `guidance`: the scale of classifier-free guidance. `cache`: "prefix" or "dual", keys and values
+    kept while a block is filled: faster, and another result (block_cache.py).
+
+    `on_round` is told at first and after every round which texts are open, and their tokens.
     """
     seed_number("seed", seed)
+    named = PRESETS[one_of("preset", preset, tuple(PRESETS)) if preset else "exact"]
+    if preset and draw is None:
+        draw, ties = preset, named.ties if ties is None else ties
+    score_grid = named.score_grid if score_grid is None else score_grid
     if score_grid is not None:
         real("score_grid", score_grid, 1e-15, 1.0)
-    if sampler is None:
-        sampler = "left_to_right" if model.causal else "confidence"
+    plain = "left_to_right" if model.causal else "confidence"
+    sampler = sampler or named.sampler or plain
     rule = SAMPLERS.build(sampler) if isinstance(sampler, str) else sampler
-    if model.end_of_text is not None and (not rule.remasks if stop is None else stop):
-        rule = StopAt(rule, model.end_of_text, int(model.wrapped))
-    start = canvas(
-        model, prompt=prompt, template=template, length=length, count=count, chat=chat
-    ).to(model.device)
-    check_reading(model, start.shape)
-    given = start != model.mask
-    if model.causal and bool((given & ((~given).cumsum(1) > 0)).any()):
-        raise MaskwalkError(
-            "An autoregressive model does not see what comes after a gap: give it a prompt only, "
-            "or use a masked model."
-        )
-    notes = unknown_tokens(model, start[0].tolist())
-    denoiser = _reader(model, start, score_grid)
-    streams = Streams(seed, torch.arange(count, device=start.device))
+    sizes = {"template": template, "length": length, "new_tokens": new_tokens}
+    asked = request(model, prompt, **sizes, count=count, chat=chat, system=system)
+    ends = (*model.ends, *turn_ends(model, asked.rows[0])) if chat or system else model.ends
+    strings = _strings(stop_strings, template)
+    stop = named.stop if stop is None else stop
+    notes = _check(model, asked)
+    reading: dict[str, Any] = {
+        "score_grid": score_grid,
+        "special": named.special if special is None else special,
+        "guidance": real("guidance", guidance, 0.0),
+        "cache": cache,
+        "block_size": rule.block_size,
+    }
+    if can_pad(model, asked) and not guidance and cache is None:
+        asked, reading["skip"] = padded(asked)
+    most = 1 if cache is not None else len(asked.rows)
+    if is_several(prompt):
+        most = min(most, max(TOGETHER, getattr(model.denoiser, "rows", 1)))
+    if trace and (is_several(prompt) or most < len(asked.rows)):
+        raise MaskwalkError("A trace goes with one prompt, and with a cache with one text.")
+    check_reading(model, (most, max(map(len, asked.rows))), rule.block_size)
+    rule = _stopping(rule, model, stop, ends, strings)
+    parts: list[tuple[list[int], Decoded]] = []
     began = time.perf_counter()
-    result = decode(rule, denoiser, start, streams=streams, draw=draw, ties=ties, trace=trace)
-    tokens = result.tokens.cpu()  # waits for the device
+    for part, start in together(asked, most, model.mask if guidance else None):
+        start = start.to(model.device)
+        numbers = torch.tensor([asked.numbers[i] for i in part], device=start.device)
+        result = decode(
+            rule,
+            reader(model, start, **reading),
+            start,
+            streams=Streams(seed, numbers),
+            draw=draw,
+            ties=ties,
+            trace=trace,
+            on_round=_told(on_round, part),
+        )
+        result.tokens.cpu()  # waits for the device
+        parts.append((part, result))
     seconds = time.perf_counter() - began
-    keep_mask = _kept(tokens, given.cpu(), model.end_of_text, int(model.wrapped))
-    texts = [model.decode(row[keep].tolist()) for row, keep in zip(tokens, keep_mask)]
-    new = (keep_mask & ~given.cpu()).sum(1)
+    return _collected(model, asked, parts, ends, strings, seconds, notes, reading.get("skip"))
+
+
+def _check(model: LanguageModel, asked: Request) -> tuple[str, ...]:
+    """Notes on what was given; refuses what a model cannot fill."""
+    notes: dict[str, None] = {}
+    for row in {tuple(row.tolist()): row for row in asked.rows}.values():
+        given = row != model.mask
+        if model.causal and bool((given & ((~given).cumsum(0) > 0)).any()):
+            raise MaskwalkError(
+                "An autoregressive model does not see what comes after a gap: give it a prompt "
+                "only, or use a masked model."
+            )
+        notes |= dict.fromkeys(unknown_tokens(model, row.tolist()))
+    return tuple(notes)
+
+
+def _strings(stop_strings: Sequence[str], template: str | None) -> tuple[str, ...]:
+    strings = (stop_strings,) if isinstance(stop_strings, str) else tuple(stop_strings)
+    if any(not isinstance(string, str) or not string for string in strings):
+        raise MaskwalkError("A stop string is a text that is not empty.")
+    if strings and template is not None:
+        raise MaskwalkError("Stop strings go with a prompt, not with a template.")
+    return strings
+
+
+def _stopping(
+    rule: Sampler,
+    model: LanguageModel,
+    stop: bool | None,
+    ends: tuple[int, ...],
+    strings: tuple[str, ...],
+) -> Sampler:
+    """The sampler, ended where the text does: if it was said, or if it can be."""
+    if not (not rule.remasks if stop is None else stop):
+        return rule
+    if ends:
+        rule = StopAt(rule, ends, int(model.wrapped))
+    if strings:
+        rule = StopText(rule, strings, model.decode, ends[0] if ends else int(model.mask == 0))
+    return rule
+
+
+def _told(
+    on_round: Callable[[Tensor, Tensor], None] | None, part: list[int]
+) -> Callable[[Tensor, Tensor], None] | None:
+    """`on_round` for the rows of a part, told of their numbers among all."""
+    if on_round is None:
+        return None
+    numbers = torch.tensor(part)
+    return lambda rows, tokens: on_round(numbers[rows.cpu()], tokens.cpu())
+
+
+def _collected(
+    model: LanguageModel,
+    asked: Request,
+    parts: list[tuple[list[int], Decoded]],
+    ends: tuple[int, ...],
+    strings: tuple[str, ...],
+    seconds: float,
+    notes: tuple[str, ...],
+    skip: int | None,
+) -> Generated:
+    """The rows of all parts in their order, without padding in front."""
+    count = len(asked.rows)
+    rows: list[Tensor] = [torch.empty(0)] * count
+    calls, rounds = torch.zeros((2, count), dtype=torch.int64)
+    given = [row != model.mask for row in asked.rows]
+    for part, result in parts:
+        where = torch.tensor(part)
+        calls[where], rounds[where] = result.calls.cpu(), result.rounds.cpu()
+        for number, row in zip(part, result.tokens.cpu()):
+            padding = asked.rows[number] == (-1 if skip is None else skip)
+            begin = int(padding.to(torch.int64).cumprod(0).sum())
+            rows[number], given[number] = row[begin:], given[number][begin:]
+    answers: list[Answer] = [
+        answer_of(model, row, known, ends, strings) for row, known in zip(rows, given)
+    ]
+    longest = max(map(len, rows))
+    filled = [F.pad(row, (0, longest - len(row)), value=model.mask) for row in rows]
+    known = [F.pad(row, (0, longest - len(row)), value=True) for row in given]
     return Generated(
-        texts,
-        tokens,
-        given.cpu(),
-        new,
-        result.calls.cpu(),
-        result.rounds.cpu(),
-        seconds,
-        result.trace,
-        notes,
+        texts=[one.text for one in answers],
+        answers=[one.answer for one in answers],
+        tokens=torch.stack(filled),
+        given=torch.stack(known),
+        new=torch.tensor([one.new for one in answers]),
+        calls=calls,
+        rounds=rounds,
+        seconds=seconds,
+        trace=parts[0][1].trace,
+        notes=notes,
     )
 
 
-def _reader(model: LanguageModel, start: Tensor, score_grid: float | None) -> Denoiser:
-    """The denoiser for this canvas: with another grid, and reading no second beginning."""
-    denoiser = model.denoiser
-    if isinstance(denoiser, Causal) and denoiser.begin is not None:
-        first = int(start[0, 0])
-        if first == denoiser.begin or (first != model.mask and not denoiser.adds):
-            denoiser = denoiser.plain()
-    if score_grid is not None:
-        denoiser = copy(denoiser)
-        denoiser.score_grid = float(score_grid)
-    return denoiser
-
-
-def unknown_tokens(model: LanguageModel, row: list[int]) -> tuple[str, ...]:
-    """A note on what the tokenizer does not know of a text; refuses one of which it knows nothing.
-
-    Byte-level tokenizers know every text, and name an unknown token only for form's sake.
-    """
-    unknown: Any = getattr(model.tokenizer, "unk_token_id", None)
-    inside = row[len(model.begin) : len(row) - len(model.end)]
-    given = [token for token in inside if token != model.mask]
-    lost = given.count(unknown)
-    if unknown is None or unknown == model.end_of_text or not lost:
-        return ()
-    if lost == len(given):
-        raise MaskwalkError(
-            "The tokenizer knows nothing of what is given: it reads it as "
-            f"{lost} unknown token{'s' if lost > 1 else ''}. Write it as the model was trained "
-            "(many models of proteins want spaces between residues: 'E V Q L'), or give the "
-            "model's own tokenizer."
-        )
-    return (f"{lost} of the {len(given)} given tokens are unknown to the tokenizer",)
-
-
-def check_reading(model: LanguageModel, shape: tuple[int, ...]) -> None:
-    """Refuses rows whose answers no memory here holds: a table for every masked token."""
+def check_reading(model: LanguageModel, shape: tuple[int, int], block: int | None = None) -> None:
+    """Refuses rows whose answers no memory here holds: a table for every token that is asked for at
+    once, all masked ones or those of a block."""
     (count, length), rows = shape, getattr(model.denoiser, "rows", 1)
-    width = model.denoiser.vocab_size
+    width, asked = model.denoiser.vocab_size, min(length, block or length)
     what = f"Reading {rows:,} of {count:,} texts of {length:,} tokens together"
-    fits(what, 4.0 * width * length * (rows + count), "Use fewer --rows, a smaller --count, …")
-
-
-def _kept(
-    tokens: Tensor, given: Tensor, end_of_text: int | None, first: int
-) -> Bool[Tensor, "count length"]:
-    """The positions of the text: up to the first drawn end-of-text, and that one."""
-    if end_of_text is None:
-        return torch.ones_like(given)
-    ended = ends(tokens, given, end_of_text, first)
-    over = ended.cumsum(1)
-    return (over == 0) | ((over == 1) & ended)
+    size = 4.0 * width * (length * rows + asked * count)
+    fits(what, size, "Use fewer --rows, a smaller --count, …")

@@ -34,6 +34,7 @@ class Sampler(ABC):
     added_later: ClassVar[tuple[str, ...]] = ()  # parameters that older records do not name
     remasks: ClassVar[bool] = False  # whether it takes revealed tokens back
     lasting: ClassVar[tuple[str, ...]] = ()  # what it remembers from one block to the next
+    block_size: int | None = None  # positions of a block, where it fills one after another
 
     @property
     def law_kind(self) -> str:

@@ -24,6 +24,7 @@ class View:
         self.place = place.expand(canvas.tokens.shape)
         self._denoise, self._rng = denoise, rng
         self._marginals: Tensor | None = None
+        self._asked = self.masked  # what the marginals are of: all that is masked, or a part
         self._scored: Tensor | None = None
         self._over_all: Tensor | None = None
 
@@ -35,39 +36,55 @@ class View:
     @property
     def log_marginals(self) -> Float[Tensor, "rows vocab"]:
         """Log-marginals of all masked positions, packed in row-major order."""
-        if self._marginals is None:
-            over_all = getattr(self._denoise, "over_all", None)
-            if self._rng.drawing.over == "all" and over_all is not None:
-                self._marginals, self._over_all = over_all(self.tokens, self.masked)
-            else:
-                self._marginals = self._denoise(self.tokens, self.masked)
-        return self._marginals
+        return self.log_marginals_in(self.masked)
 
     @property
     def scored(self) -> Float[Tensor, "rows vocab"]:
         """The log-marginals that scores are read from: the model's, or with
         draw(scores='shaped') those the tokens are drawn from; with draw(over='all') before
         the tokens that are never drawn are taken out."""
-        if self._scored is None:
-            drawing, marginals = self._rng.drawing, self.log_marginals
-            told = marginals if self._over_all is None else self._over_all
-            if drawing.scores == "model":
-                return told
-            self._scored = by_rows(drawing.score_shape, told)
-        return self._scored
+        return self.scored_in(self.masked)
+
+    def log_marginals_in(self, part: Bool[Tensor, "batch length"]) -> Float[Tensor, "n vocab"]:
+        """`log_marginals` of a part of what is masked; nothing else is asked for, if nobody has."""
+        table = self._ask(part)
+        return table if self._asked is part else table[part[self._asked]]
+
+    def scored_in(self, part: Bool[Tensor, "batch length"]) -> Float[Tensor, "n vocab"]:
+        """`scored` of a part of what is masked."""
+        table = self._ask(part)
+        told = table if self._over_all is None else self._over_all
+        if self._rng.drawing.scores == "shaped":
+            if self._scored is None:
+                self._scored = by_rows(self._rng.drawing.score_shape, told)
+            told = self._scored
+        return told if self._asked is part else told[part[self._asked]]
+
+    def _ask(self, part: Bool[Tensor, "batch length"]) -> Float[Tensor, "rows vocab"]:
+        """The marginals that hold a part's: those there are, or the part's own."""
+        known = self._marginals is not None
+        if not known or (part is not self._asked and bool((part & ~self._asked).any())):
+            over_all = getattr(self._denoise, "over_all", None)
+            self._asked, self._scored = part, None
+            if self._rng.drawing.over == "all" and over_all is not None:
+                self._marginals, self._over_all = over_all(self.tokens, part)
+            else:
+                self._marginals = self._denoise(self.tokens, part)
+        assert self._marginals is not None
+        return self._marginals
 
     def log_marginals_at(self, chosen: Bool[Tensor, "batch length"]) -> Float[Tensor, "n vocab"]:
         """Log-marginals of some masked positions, without asking for the rest if nobody has."""
         if self._marginals is None:
             return self._denoise(self.tokens, chosen)
-        return self._marginals[chosen[self.masked]]
+        return self._ask(chosen)[chosen[self._asked]]
 
     def take_marginals(self, chosen: Bool[Tensor, "batch length"]) -> Float[Tensor, "n vocab"]:
         """`log_marginals_at`, when nobody asks afterwards: a large table is not copied for it."""
         if self._marginals is None:
             return self._denoise(self.tokens, chosen)
-        table, self._marginals = self._marginals, None
-        return keep_rows(table, chosen[self.masked])
+        table, self._marginals = self._ask(chosen), None
+        return keep_rows(table, chosen[self._asked])
 
     def unpack(self, packed: Float[Tensor, " rows"]) -> Float64[Tensor, "batch length"]:
         """One number per masked position, laid out on the canvas; infinite elsewhere."""

@@ -56,6 +56,11 @@ class Blocks(Sampler):
         object.__setattr__(self, "inner", sampler("inner", self.inner))
 
     @property
+    def block_size(self) -> int:  # type: ignore[override]
+        """The positions of a block."""
+        return self.size
+
+    @property
     def law_kind(self) -> str:
         """The inner sampler's: what it does it does in every block."""
         return sampler("inner", self.inner).law_kind

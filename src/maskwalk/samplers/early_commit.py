@@ -71,12 +71,13 @@ class EarlyCommit(UnmaskingPolicy):
     ) -> tuple[Bool[Tensor, "batch length"], State]:
         """Everything if it is clear, else the inner policy's choice."""
         inner = {name[6:]: x for name, x in state.items() if name.startswith("inner ")}
+        gap = self._gap(view)  # before the inner policy, which may ask for less than everything
         chosen, inner = policy("inner", self.inner).choose(view, inner, rng)
         left = view.masked.sum(1)
         share = (state["total"] - left + chosen.sum(1)).to(torch.float64) / state["total"]
         bar = torch.where(share < PHASES[1], self.mid, self.late)
         bar = torch.where(share < PHASES[0], self.early, bar)
-        clear = (self._gap(view) >= bar - view.score_grid / 2)[:, None]
+        clear = (gap >= bar - view.score_grid / 2)[:, None]
         kept = {f"inner {name}": x for name, x in inner.items()}
         return torch.where(clear, view.masked, chosen), {"total": state["total"]} | kept
 

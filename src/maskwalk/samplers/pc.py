@@ -58,8 +58,8 @@ class Pc(UnmaskingPolicy):
         self, view: View, state: State, rng: RoundStreams
     ) -> tuple[Bool[Tensor, "batch length"], State]:
         """The `block` highest calibrated confidences."""
+        frequency = self._frequency(view.whole, state["frequency"])  # may ask for everything
         probs, row = view.log_marginals.to(torch.float64).exp(), view.masked.nonzero()[:, 0]
-        frequency = self._frequency(view.whole, state["frequency"])
         sure, token = probs.max(-1)
         calibrated = -sure * frequency[row, token].clamp(min=1e-300).log()
         decay = self.decay * view.place[view.masked].to(torch.float64)

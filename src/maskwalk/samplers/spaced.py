@@ -69,9 +69,9 @@ class Spaced(UnmaskingPolicy):
         inner = policy("inner", self.inner)
         own = {name: value for name, value in state.items() if name == TOTAL}
         known = {name: value for name, value in state.items() if name != TOTAL}
+        scores = view.score(inner.ranks_by or "confidence")  # before less than all is asked for
         left, state = inner.choose(view, known, rng)
         gap = self._gap(view, own)
-        scores = view.score(inner.ranks_by or "confidence")
         accepted = torch.zeros_like(left)
         while bool(left.any()):
             best = view.lowest(scores, 1, left)

@@ -8,6 +8,7 @@ given out, a model is asked a few questions that a wrong one does not answer (se
 
 import hashlib
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,8 +26,10 @@ from maskwalk.denoisers.language.networks import native_network, network_of
 from maskwalk.denoisers.language.selftest import self_test
 from maskwalk.denoisers.language.streaming import DeviceMap
 from maskwalk.denoisers.language.tokenizer import (
+    Ends,
     around,
     check_vocabulary,
+    ends_of,
     forbidden_tokens,
     longest,
     read_tokenizer,
@@ -46,7 +49,7 @@ def load(
     kind: str | None = None,
     mask: int | str | None = None,
     shifted: bool | None = None,
-    end_of_text: int | str | None = None,
+    end_of_text: int | str | Sequence[int | str] | None = None,
     rows: int = 1,
     cache: bool = True,
     device: str = "cpu",
@@ -57,10 +60,11 @@ def load(
 ) -> LanguageModel:
     """The model in a directory or of a hub name (`hf:` in front is optional).
 
-    kind, mask and end_of_text (an id, or the token's text), shifted: overrule what the checkpoint
-    says. rows: how many sequences run together; a text is the same in any batch at one value.
-    precision: of the network's weights; float32 on a CPU. device_map: "auto" spreads a large model
-    over all accelerators (needs the package accelerate). check: whether to ask it a few questions.
+    kind, mask and end_of_text (an id, or the token's text; several are several ends), shifted:
+    overrule what the checkpoint says. rows: how many sequences run together; a text is the same in
+    any batch at one value. precision: of the network's weights; float32 on a CPU. device_map:
+    "auto" spreads a large model over all accelerators (needs the package accelerate). check:
+    whether to ask it a few questions.
     """
     one_of("precision", precision, ("float32", "float16", "bfloat16"))
     if precision != "float32" and device == "cpu":
@@ -70,23 +74,21 @@ def load(
     known = describe_checkpoint(directory, kind)
     where = directory if tokenizer is None else find(tokenizer)
     reader = read_tokenizer(where, directory, trust_remote_code)
-    if end_of_text is None:
-        end_of_text = reader.eos_token_id
-    stop = None if end_of_text is None else token_of(end_of_text, reader)
+    ends = ends_of(end_of_text, reader, directory)
     try:
         if known.kind == "mdlm":
-            model = _mdlm(directory, reader, mask, stop, rows, device, precision)
+            model = _mdlm(directory, reader, mask, ends, rows, device, precision)
         else:
             network, notes = (native_network if known.native else network_of)(
                 directory, known, device, precision, device_map, trust_remote_code
             )
             check_vocabulary(reader, int(network.config.vocab_size), directory)
             if known.kind == "causal":
-                model = _causal(network, reader, stop, rows, cache)
+                model = _causal(network, reader, ends, rows, cache)
             else:
                 told = known.shifted if shifted is None else shifted
                 mask_id = mask_of(mask, reader, known, directory)
-                model = _masked(network, reader, mask_id, told, stop, rows)
+                model = _masked(network, reader, mask_id, told, ends, rows)
             model = replace(model, notes=notes)
         if check and isinstance(model.denoiser, TextDenoiser):
             self_test(model.denoiser, directory, model.device)
@@ -103,27 +105,31 @@ def load(
     return model
 
 
-def _causal(network: Any, reader: Any, stop: int | None, rows: int, cache: bool) -> LanguageModel:
+def _causal(network: Any, reader: Any, ends: Ends, rows: int, cache: bool) -> LanguageModel:
     begin, _ = around(reader)
     first = begin[0] if begin else reader.bos_token_id
     first = reader.eos_token_id if first is None else first
-    never = forbidden_tokens(reader, int(network.config.vocab_size), stop)
+    never = forbidden_tokens(reader, int(network.config.vocab_size), ends)
     denoiser = Causal(
         network, begin=first, adds=bool(begin), cache=cache, rows=rows, forbidden=never
     )
     limit = longest(network.config, reader)
-    return LanguageModel(denoiser, reader, (), (), stop, limit, device=place_of(network))
+    where, stop = place_of(network), ends[0] if ends else None
+    return LanguageModel(denoiser, reader, (), (), stop, limit, device=where, more_ends=ends[1:])
 
 
 def _masked(
-    network: Any, reader: Any, mask_id: int, shifted: bool, stop: int | None, rows: int
+    network: Any, reader: Any, mask_id: int, shifted: bool, ends: Ends, rows: int
 ) -> LanguageModel:
     begin, end = around(reader)
-    stop = None if stop in end else stop  # the text's end is where the canvas ends
-    never = forbidden_tokens(reader, int(network.config.vocab_size), stop)
+    ends = tuple(stop for stop in ends if stop not in end)  # there the canvas ends
+    never = forbidden_tokens(reader, int(network.config.vocab_size), ends)
     denoiser = Masked(network, mask_id=mask_id, shifted=shifted, rows=rows, forbidden=never)
     limit = longest(network.config, reader)
-    return LanguageModel(denoiser, reader, begin, end, stop, limit, device=place_of(network))
+    where, stop = place_of(network), ends[0] if ends else None
+    return LanguageModel(
+        denoiser, reader, begin, end, stop, limit, device=where, more_ends=ends[1:]
+    )
 
 
 def mask_of(mask: int | str | None, reader: Any, known: Checkpoint, directory: Path) -> int:
@@ -178,7 +184,7 @@ def _mdlm(
     directory: Path,
     reader: Any,
     mask: int | str | None,
-    stop: int | None,
+    ends: Ends,
     rows: int,
     device: str,
     precision: str,
@@ -186,15 +192,16 @@ def _mdlm(
     mask_id = token_of(mask, reader) if mask is not None else reader.mask_token_id
     denoiser = load_mdlm(directory, mask_id=mask_id, rows=rows, device=device, precision=precision)
     check_vocabulary(reader, denoiser.vocab_size, directory)
-    forbidden = {*forbidden_tokens(reader, denoiser.vocab_size, stop), *denoiser.forbidden}
+    forbidden = {*forbidden_tokens(reader, denoiser.vocab_size, ends), *denoiser.forbidden}
     denoiser.forbidden = tuple(sorted(forbidden - {reader.cls_token_id, reader.sep_token_id}))
     return LanguageModel(
         denoiser,
         reader,
-        end_of_text=stop,
+        end_of_text=ends[0] if ends else None,
         longest=denoiser.config.length,
         device=device,
         wrapped=True,
+        more_ends=ends[1:],
     )
 
 

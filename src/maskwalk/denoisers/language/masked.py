@@ -16,6 +16,7 @@ follows the map), the whole model is asked, `rows` sequences at a time.
 """
 
 from collections.abc import Callable, Iterable
+from inspect import signature
 from typing import Any, cast
 
 import torch
@@ -29,7 +30,13 @@ Model = Callable[..., Any]
 
 
 class Masked(TextDenoiser):
-    """A model that reads masked text and answers for every position."""
+    """A model that reads masked text and answers for every position.
+
+    `skip`: a token whose run at the beginning of a sequence is padding, which the model does not
+    look at.
+    """
+
+    skip: int | None = None
 
     def __init__(
         self,
@@ -52,6 +59,23 @@ class Masked(TextDenoiser):
         name = getattr(self.model, "__name__", type(self.model).__name__)
         return f"Masked({name}, mask_id={self.mask_id}, shifted={self.shifted}, rows={self.rows})"
 
+    @property
+    def can_skip(self) -> bool:
+        """Whether the model can be told what not to look at."""
+        if not isinstance(self.model, nn.Module):
+            return False
+        return {"attention_mask", "position_ids"} <= set(signature(self.model.forward).parameters)
+
+    def _reading(self, tokens: Int[Tensor, "rows length"]) -> dict[str, Tensor]:
+        """What the model is told beside the tokens: which are padding, and where the rest is."""
+        if self.skip is None:
+            return {}
+        read = (tokens == self.skip).to(torch.int64).cumprod(1) == 0
+        if bool(read.all()):
+            return {}
+        place = (read.to(torch.int64).cumsum(1) - 1).clamp(min=0)
+        return {"attention_mask": read.to(torch.int64), "position_ids": place}
+
     def fill(
         self,
         answer: LogMarginals,
@@ -65,10 +89,13 @@ class Masked(TextDenoiser):
             row, position = at[group].nonzero(as_tuple=True)
             source = (position - 1).clamp(min=0) if self.shifted else position
             if self._map is not None:
-                before = states_before(self.model, self._map, given).to(tokens.device)
+                told = self._reading(given)
+                before = states_before(self.model, self._map, given, **told).to(tokens.device)
                 states.append(before[row, source])
             else:
-                logits = logits_of(self.model(given), given, self.vocab_size)
+                logits = logits_of(
+                    self.model(given, **self._reading(given)), given, self.vocab_size
+                )
                 answer.append(logits.to(tokens.device)[row, source])
         if self._map is not None:
             answer.append_mapped(torch.cat(states), self._map)

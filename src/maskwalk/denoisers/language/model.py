@@ -19,6 +19,13 @@ class LanguageModel:
     notes: tuple[str, ...] = ()
     device: str = "cpu"
     wrapped: bool = False  # whether its passages begin with end-of-text, as MDLM's do
+    more_ends: tuple[int, ...] = ()  # tokens besides `end_of_text` that end a text
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """Every token that ends a text, the end-of-text first."""
+        first = () if self.end_of_text is None else (self.end_of_text,)
+        return first + tuple(token for token in self.more_ends if token not in first)
 
     @property
     def mask(self) -> int:

@@ -1,5 +1,6 @@
 """What a tokenizer knows: its tokens by name, what belongs around a text, what is never drawn."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from maskwalk.resources import quiet, read_file
 
 SPECIAL = tuple(f"{name}_token_id" for name in ("unk", "pad", "bos", "eos", "cls", "sep"))
 VOCABULARIES = "tokenizer.json, vocab.txt, or vocab.json and merges.txt"
+Ends = tuple[int, ...]  # the tokens that end a text
 ENDLESS = 1 << 30  # tokenizers without a limit state a huge one
 
 
@@ -87,9 +89,32 @@ def around(tokenizer: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return empty[:half], empty[half:]
 
 
-def forbidden_tokens(tokenizer: Any, size: int, end_of_text: int | None) -> set[int]:
+def ends_of(told: int | str | Sequence[int | str] | None, tokenizer: Any, directory: Path) -> Ends:
+    """The tokens that end a text: what was said, or the tokenizer's and, behind it, those that
+    generation_config.json names."""
+    if told is None:
+        named = [tokenizer.eos_token_id, *_generation_ends(directory)]
+        found = [int(i) for i in named if i is not None and int(i) < len(tokenizer)]
+        return tuple(dict.fromkeys(found))
+    several = [told] if isinstance(told, int | str) else list(told)
+    return tuple(dict.fromkeys(token_of(one, tokenizer) for one in several))
+
+
+def _generation_ends(directory: Path) -> list[int]:
+    """eos_token_id of generation_config.json: none, one or several."""
+    file = directory / "generation_config.json"
+    try:
+        about = json_value(read_file(file)) if file.exists() else {}
+    except Wrong:
+        return []
+    named = about.get("eos_token_id") if isinstance(about, dict) else None
+    several = named if isinstance(named, list) else [named]
+    return [i for i in several if isinstance(i, int) and not isinstance(i, bool) and i >= 0]
+
+
+def forbidden_tokens(tokenizer: Any, size: int, ends: Ends) -> set[int]:
     """Tokens never drawn: special ones but the end of text, and columns that stand for no token."""
-    special = {getattr(tokenizer, name, None) for name in SPECIAL} - {end_of_text}
+    special = {getattr(tokenizer, name, None) for name in SPECIAL} - set(ends)
     return {int(i) for i in special if i is not None} | set(range(len(tokenizer), size))
 
 

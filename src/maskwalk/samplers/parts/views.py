@@ -25,12 +25,20 @@ class Behind(View):
     @property
     def scored(self) -> Float[Tensor, "rows vocab"]:
         """The whole's, at what is masked here."""
-        return self._whole.scored[self.masked[self._whole.masked]]
+        return self._whole.scored_in(self.masked)
 
     @property
     def log_marginals(self) -> Float[Tensor, "rows vocab"]:
         """The whole's marginals at what is masked here."""
-        return self._whole.log_marginals[self.masked[self._whole.masked]]
+        return self._whole.log_marginals_in(self.masked)
+
+    def log_marginals_in(self, part: Bool[Tensor, "batch length"]) -> Float[Tensor, "n vocab"]:
+        """As the whole's."""
+        return self._whole.log_marginals_in(part)
+
+    def scored_in(self, part: Bool[Tensor, "batch length"]) -> Float[Tensor, "n vocab"]:
+        """As the whole's."""
+        return self._whole.scored_in(part)
 
     def log_marginals_at(self, chosen: Bool[Tensor, "batch length"]) -> Float[Tensor, "n vocab"]:
         """As the whole's."""

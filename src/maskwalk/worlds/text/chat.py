@@ -1,4 +1,6 @@
-"""A prompt as a chat template wraps it, rendered where it can do no harm.
+"""A conversation as a chat template wraps it, rendered where it can do no harm.
+
+A conversation is a list of messages, {"role": "system" | "user" | "assistant" | …, "content": …}.
 
 A template is a program that comes with a tokenizer. It runs in the sandbox of `transformers`, which
 lets it reach nothing, and in a process of its own with a limit on time and memory, which ends a
@@ -8,9 +10,10 @@ loop that would not: a sandbox alone does not.
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from typing import Any
 
-from maskwalk.errors import MaskwalkError
+from maskwalk.errors import MaskwalkError, shown
 
 SECONDS = 2  # of computing
 WAIT = 120  # seconds in all, on a machine that is busy
@@ -39,8 +42,28 @@ sys.stdout.write(json.dumps(answer))
 """
 
 
-def wrapped(tokenizer: Any, prompt: str) -> str:
-    """The prompt as a user's message in the tokenizer's chat template, ready for an answer."""
+Messages = Sequence[dict[str, str]]
+
+
+def conversation(prompt: str | Messages, system: str | None = None) -> list[dict[str, str]]:
+    """The messages of a chat: a prompt is one of the user's; `system` comes before all."""
+    messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt)
+    for message in messages:
+        names = set(message) if isinstance(message, dict) else set()
+        if not ({"role", "content"} <= names and all(isinstance(x, str) for x in message.values())):
+            raise MaskwalkError(
+                'A message has a role and a content, {"role": "user", "content": "…"}, not '
+                f"{shown(message)}."
+            )
+    if not messages:
+        raise MaskwalkError("A conversation needs at least one message.")
+    if system is not None and messages[0]["role"] == "system":
+        raise MaskwalkError("The conversation has a system message of its own: leave system out.")
+    return messages if system is None else [{"role": "system", "content": system}, *messages]
+
+
+def wrapped(tokenizer: Any, prompt: str | Messages, system: str | None = None) -> str:
+    """A prompt or several messages in the tokenizer's chat template, ready for an answer."""
     template = getattr(tokenizer, "chat_template", None)
     if not template:
         raise MaskwalkError("This tokenizer has no chat template; leave chat out.")
@@ -51,7 +74,7 @@ def wrapped(tokenizer: Any, prompt: str) -> str:
     special = {k: v for k, v in tokenizer.special_tokens_map.items() if isinstance(v, str)}
     answer = _rendered(
         {
-            "messages": [{"role": "user", "content": prompt}],
+            "messages": conversation(prompt, system),
             "template": template,
             "special": special,
             "seconds": SECONDS,

@@ -1,11 +1,12 @@
 """From text to a canvas: what is given, what is masked, and how long the sequence is.
 
-    prompt      text in front; everything after it is masked
+    prompt      text in front, or the messages of a chat; everything after it is masked
     template    text with gaps: 'The {3} sat on the {5}.' fixes the words and masks 3 and 5 tokens
 
 `length` counts every token of the sequence: the ones the model wants around a text (BERT's [CLS]
-and [SEP]), the prompt, and the masked ones. Text is cut into tokens piece by piece, so what is
-fixed stays what was written, whatever is drawn beside it.
+and [SEP]), the prompt, and the masked ones; `new_tokens` counts those behind the prompt alone. Text
+is cut into tokens piece by piece, so what is fixed stays what was written, whatever is drawn beside
+it.
 """
 
 import re
@@ -17,7 +18,7 @@ from torch import Tensor
 
 from maskwalk.errors import MaskwalkError, shown, whole
 from maskwalk.worlds.sizes import check_sequences
-from maskwalk.worlds.text.chat import wrapped
+from maskwalk.worlds.text.chat import Messages, wrapped
 from maskwalk.worlds.world import LONGEST
 
 NEW = 32  # masked tokens after a prompt where no length is given
@@ -27,30 +28,45 @@ GAP = re.compile(r"\{(\d+)\}")
 def canvas(
     model: Any,
     *,
-    prompt: str = "",
+    prompt: str | Messages = "",
     template: str | None = None,
     length: int | None = None,
+    new_tokens: int | None = None,
     count: int = 1,
     chat: bool = False,
+    system: str | None = None,
 ) -> Int[Tensor, "count length"]:
     """`count` equal rows to decode, with the mask where nothing is given.
 
-    `model` is a `LanguageModel`; `chat` wraps the prompt as the tokenizer's chat template says.
+    `model` is a `LanguageModel`; `chat` wraps the prompt as the tokenizer's chat template says, and
+    so are messages; `system` is the message before them.
     """
     whole("count", count, 1, 10**9)
-    for name, text in (("prompt", prompt), ("template", template or "")):
-        _check_text(name, text)
+    messages = [prompt] if isinstance(prompt, str) else [str(one) for one in prompt]
+    for text in (*messages, system or ""):
+        _check_text("prompt", text)
+    _check_text("template", template or "")
+    chat = chat or not isinstance(prompt, str)
     if template is not None and (prompt or chat):
         raise MaskwalkError("Give a prompt or a template, not both.")
-    text = wrapped(model.tokenizer, prompt) if chat else prompt
+    if system is not None and not chat:
+        raise MaskwalkError("A system message goes with a chat: say chat=True (--chat).")
+    if length is not None and new_tokens is not None:
+        raise MaskwalkError("Say length or new_tokens, not both: one follows from the other.")
+    if new_tokens is not None:
+        whole("new_tokens", new_tokens, 1, LONGEST)
+        if template is not None:
+            raise MaskwalkError("The gaps of a template say how many tokens are new.")
+    text = wrapped(model.tokenizer, prompt, system) if chat else str(prompt)
     middle = _pieces(model, text if template is None else template, template is not None)
     begin = model.begin
     if chat and begin and tuple(middle[: len(begin)]) == tuple(begin):
         begin = ()  # the template writes it itself
     around = len(begin) + len(model.end)
     if length is None:
-        length = len(middle) + around + (NEW if template is None else 0)
-        length = min(length, model.longest or length)
+        length = len(middle) + around + (new_tokens or (NEW if template is None else 0))
+        if new_tokens is None:
+            length = min(length, model.longest or length)
     room = whole("length", length, 1, LONGEST) - around - len(middle)
     if room < 0 or (room == 0 and model.mask not in middle):
         raise MaskwalkError(

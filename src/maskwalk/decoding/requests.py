@@ -1,0 +1,87 @@
+"""What is asked for: prompts to rows, and which rows are decoded together.
+
+Rows of one length are decoded together. With several prompts of different lengths and a network
+that reads several sequences at once (`rows` above 1), shorter ones are filled up in front with
+padding that the network does not look at. With `rows=1` nothing is padded, so the text of a prompt
+has the same bits beside any others; with more, rounding differs.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from maskwalk.denoisers.language.masked import Masked
+from maskwalk.denoisers.language.model import LanguageModel
+from maskwalk.errors import MaskwalkError
+from maskwalk.worlds.text.chat import Messages
+from maskwalk.worlds.text.prompts import canvas
+
+TOGETHER = 16  # rows of several prompts in one decoding, or `rows` where that is more
+Prompt = str | Messages
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """Rows to decode: of one prompt `count` of them, of several as many of each."""
+
+    rows: list[Int[Tensor, " length"]]
+    numbers: list[int]  # of each row among those of its prompt: what its randomness goes by
+
+
+def is_several(prompt: Prompt | Sequence[Prompt]) -> bool:
+    """Whether there are several prompts: neither a text nor the messages of one chat."""
+    return not isinstance(prompt, str) and not (prompt and isinstance(prompt[0], dict))
+
+
+def request(model: LanguageModel, prompt: Prompt | Sequence[Prompt], **options: Any) -> Request:
+    """The canvases of one prompt or of several; options as for `canvas`."""
+    if not is_several(prompt):
+        rows = list(canvas(model, prompt=prompt, **options))  # type: ignore[arg-type]
+        return Request(rows, list(range(len(rows))))
+    if not prompt:
+        raise MaskwalkError("There is no prompt among the prompts.")
+    if options.get("template") is not None:
+        raise MaskwalkError("Give prompts or a template, not both.")
+    canvases = [canvas(model, prompt=one, **options) for one in prompt]  # type: ignore[arg-type]
+    return Request(
+        [row for rows in canvases for row in rows],
+        [number for rows in canvases for number in range(len(rows))],
+    )
+
+
+def together(
+    asked: Request, most: int, mask: int | None = None
+) -> Iterator[tuple[list[int], Int[Tensor, "some length"]]]:
+    """(which rows, their canvas): rows of one length, `most` at a time; with `mask`, rows whose
+    given tokens stand at the same places."""
+    groups: dict[object, list[int]] = {}
+    for number, row in enumerate(asked.rows):
+        alike = len(row) if mask is None else tuple((row != mask).tolist())
+        groups.setdefault(alike, []).append(number)
+    for group in groups.values():
+        for start in range(0, len(group), most):
+            part = group[start : start + most]
+            yield part, torch.stack([asked.rows[number] for number in part])
+
+
+def padded(asked: Request) -> tuple[Request, int]:
+    """The same rows at one length, the shorter ones filled up in front; with which token: one that
+    no row begins with."""
+    longest = max(len(row) for row in asked.rows)
+    first = {int(row[0]) for row in asked.rows}
+    filler = next(token for token in range(len(first) + 1) if token not in first)
+    rows = [torch.cat([row.new_full((longest - len(row),), filler), row]) for row in asked.rows]
+    return Request(rows, asked.numbers), filler
+
+
+def can_pad(model: LanguageModel, asked: Request) -> bool:
+    """Whether to fill rows up: the network reads several at once, and can be told what to skip.
+    A row that begins with a mask might be filled with padding, so it is not filled up."""
+    denoiser = model.denoiser
+    different = len({len(row) for row in asked.rows}) > 1
+    different = different and all(int(row[0]) != model.mask for row in asked.rows)
+    return different and isinstance(denoiser, Masked) and denoiser.rows > 1 and denoiser.can_skip
