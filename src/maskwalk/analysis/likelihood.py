@@ -93,6 +93,9 @@ def estimate(
             estimates["mixing"] = mean(mixing)[0]
             loss = parts[0] + parts[1] - mixing
         estimates["kl"], estimates["kl_se"] = mean(loss)
+    elif replays[0].split:  # a denoiser stands for the law: its own chain says what blocks lose
+        part = torch.stack([r.split["dependence"].sum(1) for r in replays]).mean(0)
+        estimates["dependence"], estimates["dependence_se"] = mean(part)
     kind = "upper" if any(r.random for r in replays) else "exact"
     return Likelihood(n=len(log_q), orders=len(replays), kl_kind=kind, **estimates)
 

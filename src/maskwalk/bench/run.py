@@ -26,6 +26,7 @@ FUNCTIONS = {  # what a job may name
     "cell": "maskwalk.bench.cell:cell_record",
     "text": "maskwalk.bench.texts:text_record",
     "losses": "maskwalk.bench.diagnosis:losses_row",
+    "text_losses": "maskwalk.bench.text_diagnosis:text_losses_row",
     "outcome": "maskwalk.bench.verdict.outcomes:outcome_row",
 }
 SKIPPED = "skipped.jsonl"
