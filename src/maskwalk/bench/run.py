@@ -27,6 +27,8 @@ FUNCTIONS = {  # what a job may name
     "text": "maskwalk.bench.texts:text_record",
     "losses": "maskwalk.bench.diagnosis:losses_row",
     "text_losses": "maskwalk.bench.text_diagnosis:text_losses_row",
+    "tune_text": "maskwalk.bench.tuning.trial:tune_text",
+    "tune_world": "maskwalk.bench.tuning.trial:tune_world",
     "outcome": "maskwalk.bench.verdict.outcomes:outcome_row",
 }
 SKIPPED = "skipped.jsonl"
