@@ -3,6 +3,7 @@
 import typer
 
 from maskwalk.cli.text.compare import compare
+from maskwalk.cli.text.consistency import consistency
 from maskwalk.cli.text.judge import judge
 from maskwalk.cli.text.pack import pack
 from maskwalk.cli.text.prepare import prepare
@@ -15,7 +16,7 @@ text = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-for command in (prepare, train, judge, compare, replay, pack):
+for command in (prepare, train, judge, compare, replay, consistency, pack):
     text.command()(command)
 
 
