@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from maskwalk.decoding.kinds import SHAPED
-from maskwalk.stats import LEVEL, combined, holm, pareto_front, two_sided
+from maskwalk.stats import LEVEL, combined, holm, normal_difference, pareto_front, two_sided
 
 MEASURES = ("likelihood", "quality")
 SLACK = 1e-9
@@ -59,15 +59,11 @@ def _same(best: Row, other: Row, measure: str) -> float:
     """The p-value of no difference; paired where every passage's nats are known."""
     one, two = best[measure], other[measure]
     if one.get("each") and two.get("each") and len(one["each"]) == len(two["each"]):
-        each = np.array(one["each"]) - np.array(two["each"])
-        if len(each) < 2:
-            return 1.0
-        difference, se = float(each.mean()), float(each.std(ddof=1)) / len(each) ** 0.5
-    else:
-        difference = float(one["value"]) - float(two["value"])
-        se = combined(one["se"], two["se"])
+        return normal_difference(np.array(one["each"]) - np.array(two["each"])).p
+    difference = float(one["value"]) - float(two["value"])
+    se = combined(one["se"], two["se"])
     if se == 0.0:
-        return 1.0 if difference == 0.0 else 0.0
+        return float(difference == 0.0)
     return two_sided(difference / se)
 
 

@@ -28,6 +28,7 @@ from maskwalk.bench.texts import batch_on
 from maskwalk.decoding.decode import decode
 from maskwalk.decoding.draw import DRAWS, Draw
 from maskwalk.decoding.kinds import result_kind
+from maskwalk.decoding.policy import Sampler
 from maskwalk.denoisers.language.model import LanguageModel
 from maskwalk.denoisers.resolve import own_weights
 from maskwalk.samplers import SAMPLERS
@@ -70,9 +71,13 @@ def _key(kind: str, about: Any) -> str:
 
 def tune_text(subject: Row, sampler: str, how: Row, pilot: int, device: str) -> Row:
     """The job on text."""
-    known = Subject(**subject)
+    return measured(SAMPLERS.build(sampler), sampler, Subject(**subject), how, pilot, device)
+
+
+def measured(rule: Sampler, sampler: str, known: Subject, how: Row, pilot: int, device: str) -> Row:
+    """The row of a rule, in a table or not, under the name `sampler`."""
     model, passages = known.load(device)
-    draw, rule = DRAWS.build(how["draw"]), SAMPLERS.build(sampler)
+    draw = DRAWS.build(how["draw"])
     given, first = passages.given[:1], passages.tokens[:1]
     blank = torch.where(given, first, model.mask).to(model.device)
     count = pilot or how["texts"]
@@ -96,7 +101,7 @@ def tune_text(subject: Row, sampler: str, how: Row, pilot: int, device: str) -> 
     if pilot:
         return row
     written = torch.cat(tokens)
-    row["likelihood"] = _held_out(model, passages, sampler, draw, how, batch)
+    row["likelihood"] = _held_out(model, passages, rule, draw, how, batch)
     row["quality"] = _read(model, written, passages, how, batch, device)
     row["entropy"] = plain_mean(token_entropy(written)).as_dict()
     return row
@@ -109,10 +114,9 @@ def _calls(calls: Tensor, sampler: str, model: str, pilot: int) -> Row:
 
 
 def _held_out(
-    model: LanguageModel, passages: Passages, sampler: str, draw: Draw, how: Row, batch: int
+    model: LanguageModel, passages: Passages, rule: Sampler, draw: Draw, how: Row, batch: int
 ) -> Row | None:
     """Bits of the passages under the policy, with each passage's nats."""
-    rule = SAMPLERS.build(sampler)
     if not replayable(rule, draw):
         return None
     paths = along_paths(
