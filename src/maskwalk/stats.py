@@ -181,6 +181,16 @@ def paired_difference(each: Float64[np.ndarray, " prompts"]) -> Difference:
     return Difference(float(each.mean()), low, high, two_sided(middle / error))
 
 
+def normal_difference(each: Float64[np.ndarray, " units"]) -> Difference:
+    """The mean of paired differences that are no shares, its interval and p-value."""
+    middle = float(each.mean())
+    error = float(each.std(ddof=1)) / sqrt(len(each)) if len(each) > 1 else float("inf")
+    if error == 0.0:
+        return Difference(middle, middle, middle, float(middle == 0.0))
+    half = NORMAL * error
+    return Difference(middle, middle - half, middle + half, two_sided(middle / error))
+
+
 def _padded(each: Float64[np.ndarray, " prompts"]) -> tuple[float, float]:
     padded = np.append(each, [1.0, -1.0])
     return float(padded.mean()), float(padded.std()) / sqrt(len(padded))

@@ -101,6 +101,9 @@ def estimate(
         if isinf(estimates["kl"]):
             rest = _rest(log_law - log_q, estimates["lost"], weights)
             estimates["kl_rest"], estimates["kl_rest_se"] = rest
+    elif replays[0].split:  # a denoiser stands for the law: its own chain says what blocks lose
+        part = torch.stack([r.split["dependence"].sum(1) for r in replays]).mean(0)
+        estimates["dependence"], estimates["dependence_se"] = mean(part)
     kind = "upper" if any(r.random for r in replays) else "exact"
     return Likelihood(n=len(log_q), orders=len(replays), kl_kind=kind, **estimates)
 

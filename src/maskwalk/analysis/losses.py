@@ -88,10 +88,13 @@ def diagnose(
     ties: str = "uniform",
     orders: int = 1,
     plans: Plans | None = None,
+    law: Denoiser | None = None,
+    batch: int = BATCH,
 ) -> Row:
     """One row of losses: estimates, the loss by round, and (with `plans`) the regret.
 
-    `world=None` gives the negative log-likelihood only. Rounds are counted from 0, as in a trace;
+    `world=None` gives the negative log-likelihood only, and with a `law` in its place (the model
+    itself, on text) the dependence under that. Rounds are counted from 0, as in a trace;
     `example` tells the first walk: in which round each position, and what it cost.
     """
     began = time.perf_counter()
@@ -109,8 +112,9 @@ def diagnose(
                 ties=ties,
                 given=given[some],
                 world=world,
+                law=law,
             )
-            for some in ids.split(BATCH)
+            for some in ids.split(batch)
         ]
         replays.append(_join(parts))
     likelihood = estimate(replays, full_support=getattr(world, "full_support", False))

@@ -11,15 +11,17 @@ from dataclasses import dataclass
 from math import log
 
 import torch
-from jaxtyping import Float64, Int
+from jaxtyping import Bool, Float64, Int
 from torch import Tensor
 
 from maskwalk.analysis.replay import replay
 from maskwalk.decoding.draw import Draw
 from maskwalk.decoding.policy import Sampler
-from maskwalk.denoisers.language.books import BookModel
+from maskwalk.denoisers.language.model import LanguageModel
 from maskwalk.errors import whole
 from maskwalk.streams import Streams
+
+TABLE = 1 << 30  # bytes of the answers to one batch
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,20 +52,27 @@ def minus(one: Paths, other: Paths, count: int) -> Float64[Tensor, " passages"]:
     return one.over(min(count, len(one.nats))) - other.over(min(count, len(other.nats)))
 
 
+def batch_for(model: LanguageModel, length: int, most: int) -> int:
+    """How many passages go together, at most `most`: their answers take no more than `TABLE`."""
+    return max(1, min(most, TABLE // (4 * length * model.denoiser.vocab_size)))
+
+
 def along_paths(
     sampler: Sampler,
-    model: BookModel,
+    model: LanguageModel,
     passages: Int[Tensor, "passages length"],
     paths: int,
     *,
     seed: int = 0,
     batch: int = 32,
     draw: Draw | None = None,
+    known: Bool[Tensor, "passages length"] | None = None,
     told: Callable[[int], object] = lambda _: None,
 ) -> Paths:
     """Forces the passages through `sampler`, `batch` at a time; `told` hears of every passage.
 
-    Path k of passage i has the stream k·passages + i, so more paths begin with the same ones.
+    Path k of passage i has the stream k·passages + i, so more paths begin with the same ones. What
+    is `known` is on the canvas from the start and costs nothing.
     """
     whole("paths", paths, 1)
     count, random = len(passages), False
@@ -75,9 +84,10 @@ def along_paths(
         ids = len(nats) * count + torch.arange(more * count)
         rows = []
         for some in ids.split(batch):
-            given = passages[some % count].to(model.device)
+            texts = passages[some % count].to(model.device)
+            given = None if known is None else known[some % count].to(model.device)
             streams = Streams(seed, some.to(model.device))
-            result = replay(sampler, model.denoiser, given, streams=streams, draw=draw)
+            result = replay(sampler, model.denoiser, texts, streams=streams, draw=draw, given=given)
             rows.append(-result.log_prob.sum(1).cpu())
             calls += [result.calls.cpu().double()] if not nats else []
             random |= result.random

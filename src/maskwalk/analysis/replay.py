@@ -164,7 +164,7 @@ class Forced(Draw):
         chain: Tensor,
     ) -> None:
         """The two parts of the loss at these places, pathwise and in conditional mean."""
-        at_token = [x.gather(1, tokens[:, None])[:, 0] for x in (chain, truth, shaped)]
+        at_token = [x.gather(1, tokens[:, None])[:, 0].double() for x in (chain, truth, shaped)]
         self.log_chain[where] = at_token[0]
         self.split["dependence_path"][where] = at_token[0] - at_token[1]
         self.split["denoiser_path"][where] = at_token[1] - at_token[2]
@@ -192,17 +192,20 @@ def replay(
     ties: str = "uniform",
     given: Bool[Tensor, "batch length"] | None = None,
     world: World | None = None,
+    law: Denoiser | None = None,
 ) -> Replayed:
     """Forces `sequences` through `sampler`; `given` positions are revealed from the start.
 
-    With a `world` the result knows log ν(x | given), and the split where it has an oracle. The same
-    streams as in `decode` give the same choices.
+    With a `world` the result knows log ν(x | given), and the split where it has an oracle. Where
+    there is none, as for text, `law` is a denoiser to take for it: with the model itself the
+    dependence is that of blocks under the model. The same streams as in `decode` give the same
+    choices.
     """
     draw = draw or Draw()
     check_replayable(sampler, draw)
     _check_sequences(sequences, denoiser, streams)
     given = torch.zeros_like(sequences, dtype=torch.bool) if given is None else given
-    oracle = None if world is None else truth_of(world, denoiser)
+    oracle = law if world is None else truth_of(world, denoiser)
     blank = torch.zeros(sequences.shape, dtype=torch.float64, device=sequences.device)
     forced = Forced(
         **{f.name: getattr(draw, f.name) for f in fields(draw)},

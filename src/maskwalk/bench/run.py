@@ -26,6 +26,10 @@ FUNCTIONS = {  # what a job may name
     "cell": "maskwalk.bench.cell:cell_record",
     "text": "maskwalk.bench.texts:text_record",
     "losses": "maskwalk.bench.diagnosis:losses_row",
+    "text_losses": "maskwalk.bench.text_diagnosis:text_losses_row",
+    "tune_text": "maskwalk.bench.tuning.trial:tune_text",
+    "tune_world": "maskwalk.bench.tuning.trial:tune_world",
+    "score": "maskwalk.bench.scoring:score_record",
     "outcome": "maskwalk.bench.verdict.outcomes:outcome_row",
 }
 SKIPPED = "skipped.jsonl"

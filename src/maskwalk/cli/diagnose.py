@@ -1,6 +1,7 @@
 """`maskwalk diagnose`: where samplers lose in one world, for people and for machines."""
 
 import json
+from math import log
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,7 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from maskwalk.cli import common
-from maskwalk.cli.common import bring_in, check_device, err, out, run_jobs
+from maskwalk.cli.common import bring_in, check_device, err, out, run_jobs, say_notes
+from maskwalk.cli.text.shared import TRIED, ModelOption, Texts, Tokenizer, options_of
+from maskwalk.errors import MaskwalkError
 from maskwalk.report.estimates import half_text
 from maskwalk.report.losses import settled_row
 from maskwalk.stats import half_width
@@ -23,6 +26,11 @@ LEGEND = (
     "that loses most. regret: dependence above the best fixed plan of sets with as",
     "many calls.",
 )
+TEXT_LEGEND = (
+    "± half of a 95 % interval. ≤: upper bound, the sampler is stochastic (--orders",
+    "tightens it). depend.: nats a passage that the positions of a round lose under",
+    "the model by not seeing each other. worst: the round that loses most.",
+)
 
 
 def diagnose(
@@ -31,7 +39,13 @@ def diagnose(
     walk: common.Walk = None,
     length: common.Length = None,
     graph_seed: common.GraphSeed = None,
-    denoiser: common.Denoiser = "oracle",
+    denoiser: Annotated[
+        str,
+        typer.Option(
+            help="oracle, zoo:NAME (brings its world), a trained directory; of text also hf:PATH, "
+            "hf:NAME, FILE.py:function."
+        ),
+    ] = "oracle",
     samplers: Annotated[
         str, typer.Option(help="Specs separated by ';'. Default: the paper's 24.")
     ] = "",
@@ -45,6 +59,12 @@ def diagnose(
         list[int] | None,
         typer.Option(help="Also the best block sizes and sets for this many calls; repeatable."),
     ] = None,
+    texts: Texts = None,
+    tokenizer: Tokenizer = None,
+    rows_together: Annotated[
+        int | None, typer.Option("--rows", help="Of an hf: model: sequences read together \\[1].")
+    ] = None,
+    model_option: ModelOption = None,
     seed: common.Seed = 0,
     device: common.Device = "cpu",
     workers: Annotated[int, typer.Option(help="Processes; the numbers do not depend on it.")] = 1,
@@ -58,11 +78,15 @@ def diagnose(
 ) -> None:
     """Say where samplers lose: nats of dependence and of denoiser error, round by round.
 
-    Exact sequences are forced through each sampler; nothing is sampled from it.
+    Exact sequences are forced through each sampler; nothing is sampled from it. On text held-out
+    passages are, and the model's own conditionals stand for the law: what the positions of a round
+    lose by not seeing each other.
 
     Example: maskwalk diagnose --samplers 'bisection(order=1);entropy(block=2)' --task endpoints
 
     Example: maskwalk diagnose --denoiser zoo:st_er_deg7 --json
+
+    Example: maskwalk diagnose --denoiser hf:bert-base-uncased --texts mine.txt --length 64
 
     Example: maskwalk diagnose --denoiser zoo:two_b1 --out runs/why, then maskwalk report runs/why
     """
@@ -72,28 +96,58 @@ def diagnose(
     from maskwalk.bench.cell import Cell
     from maskwalk.bench.diagnosis import FILE, jobs, load_rows
     from maskwalk.bench.run import Run, Unfinished, engine
+    from maskwalk.bench.subject import Subject
+    from maskwalk.bench.text_diagnosis import resolved, text_jobs
+    from maskwalk.decoding.draw import read_draw
     from maskwalk.decoding.policy import SAMPLERS
+    from maskwalk.denoisers.language.source import is_text_model
     from maskwalk.errors import whole
 
     plugins = bring_in(include)
-    specs = [s.strip() for s in samplers.split(";") if s.strip()] or list(PAPER)
-    cell = Cell.checked(
-        world=world,
-        graph=graph,
-        graph_seed=graph_seed,
-        walk=walk,
-        length=length,
-        task=task,
-        sampler=specs[0],
-        denoiser=denoiser,
-        preset=preset,
-        draw=draw,
-        ties=ties,
-        count=count,
-        seed=seed,
-    )
-    names = [SAMPLERS.canonical(spec) for spec in specs]
-    work = jobs(cell, names, whole("orders", orders, 1), optimal or (), check_device(device))
+    specs = [s.strip() for s in samplers.split(";") if s.strip()]
+    device, orders = check_device(device), whole("orders", orders, 1)
+    on_text = is_text_model(denoiser)
+    if on_text:
+        walks = (world, graph, walk, graph_seed, *(optimal or ()))
+        if task != "unconditional" or any(value is not None for value in walks):
+            raise MaskwalkError(
+                f"{denoiser} is a model of text: it has no world, graph, task or best plans; leave "
+                "those options out."
+            )
+        subject = Subject(
+            denoiser,
+            options_of(tokenizer, rows_together, model_option),
+            None if texts is None else str(texts),
+            length,
+            count=whole("count", count, 1),
+        )
+        subject, notes = resolved(subject, device)
+        say_notes([f"Note: {note}." for note in notes])
+        names = [SAMPLERS.canonical(spec) for spec in specs or TRIED]
+        work = text_jobs(subject, names, *read_draw(preset, draw, ties), orders, seed)
+    else:
+        if texts or tokenizer or rows_together or model_option:
+            raise MaskwalkError(
+                "--texts, --tokenizer, --rows and --model-option belong to a model of text."
+            )
+        specs = specs or list(PAPER)
+        cell = Cell.checked(
+            world=world,
+            graph=graph,
+            graph_seed=graph_seed,
+            walk=walk,
+            length=length,
+            task=task,
+            sampler=specs[0],
+            denoiser=denoiser,
+            preset=preset,
+            draw=draw,
+            ties=ties,
+            count=count,
+            seed=seed,
+        )
+        names = [SAMPLERS.canonical(spec) for spec in specs]
+        work = jobs(cell, names, orders, optimal or (), device)
     where = engine(whole("workers", workers, 1), device, plugins, timeout)
     failed: Unfinished | None = None
     with tempfile.TemporaryDirectory() as nowhere:
@@ -107,7 +161,7 @@ def diagnose(
     if as_json:
         print(json.dumps(rows))
     elif rows:
-        out.print(table(rows))
+        out.print(text_table(rows) if on_text else table(rows))
     if failed is not None:
         raise failed
     if out_dir is not None:
@@ -155,6 +209,34 @@ def cut_off(row: Row, name: str) -> str | None:
     )
 
 
+def text_table(rows: list[Row]) -> Group:
+    """The rows of a model of text: what held-out text costs, and what blocks lose."""
+    from maskwalk.bench.labels import samplers
+    from maskwalk.worlds.metrics import METRICS
+
+    cost = METRICS.cost
+    labels = {s.spec: s.label for s in samplers([row["sampler"] for row in rows])}
+    grid = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    grid.add_column("sampler", max_width=28, no_wrap=True, overflow="ellipsis")
+    unit = rows[0]["unit"]
+    for name in (cost.title, "nats a token", f"bits a {unit}", "depend.", "worst"):
+        grid.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        bound, scored = "≤" if row["kl_kind"] == "upper" else "", row["tokens"]
+        nats, se = row["nll"], row["nll_se"]
+        each = None if nats is None else nats / scored
+        cells = (
+            labels[row["sampler"]],
+            f"{row[cost.key]:.4g}",
+            "∞" if each is None else bound + number(each, None if se is None else se / scored, 3),
+            "∞" if nats is None else bound + number(nats / log(2) / row["bytes"], None, 3),
+            number(row["dependence"], row["dependence_se"]),
+            worst(row),
+        )
+        grid.add_row(*(Text(cell) for cell in cells))
+    return Group(grid, *(Text(line, style="dim") for line in TEXT_LEGEND))
+
+
 def kl_shown(row: Row, bound: str) -> str:
     """The KL with its error; a row read back from a file has null where it was infinite."""
     if row["kl_infinite"]:
@@ -179,7 +261,7 @@ def worst(row: Row) -> str:
     if row["worst_round"] is None:
         return "–"
     part = row["rounds"][row["worst_round"]]
-    if part["denoiser"] is None:  # infinite: null in a file
+    if part["denoiser"] is None and row["kl_infinite"]:  # null in a file
         return f"{row['worst_round'] + 1}: ∞"
-    loss = part["dependence"] + part["denoiser"]
+    loss = part["dependence"] + (part["denoiser"] or 0.0)
     return f"{row['worst_round'] + 1}: {number(loss)}" if loss > 5e-3 else "–"

@@ -1,14 +1,20 @@
 """`maskwalk evaluate`: a verdict on a policy."""
 
 import json
+import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
 
 from maskwalk.cli import common
-from maskwalk.cli.common import bring_in, out, say_written, stoppable
+from maskwalk.cli.common import bring_in, check_device, err, out, say_notes, say_written, stoppable
+from maskwalk.cli.text.shared import MODELS, ModelOption, Texts, Tokenizer, options_of
+from maskwalk.errors import MaskwalkError, whole
+
+if TYPE_CHECKING:
+    from maskwalk.bench.subject import Subject
 
 
 def evaluate(
@@ -27,6 +33,21 @@ def evaluate(
             "of other policies.",
         ),
     ] = None,
+    denoiser: Annotated[
+        str | None,
+        typer.Option(help=f"Instead of a suite, a model of text: {MODELS}"),
+    ] = None,
+    texts: Texts = None,
+    length: Annotated[int, typer.Option(help="Of text: tokens of a passage.")] = 64,
+    count: Annotated[int, typer.Option(help="Of text: held-out passages.")] = 32,
+    written: Annotated[int, typer.Option(help="Of text: texts that a setting writes.")] = 16,
+    paths: Annotated[int, typer.Option(help="Of text: paths of a stochastic policy.")] = 4,
+    tokenizer: Tokenizer = None,
+    rows: Annotated[
+        int | None, typer.Option(help="Of an hf: model: sequences read together \\[1].")
+    ] = None,
+    model_option: ModelOption = None,
+    device: Annotated[str, typer.Option(help="Of text: cpu, or cuda.")] = "cpu",
     anyway: Annotated[
         bool, typer.Option("--anyway", help="Go on although the contract is broken.")
     ] = False,
@@ -62,10 +83,28 @@ def evaluate(
     Example: maskwalk evaluate my_policy.py:MyPolicy --suite worlds
 
     Example: maskwalk evaluate guided_bisection --draw 'draw(floor=0.2)'
+
+    Example: maskwalk evaluate my_policy.py:MyPolicy --denoiser hf:mdlm-owt --texts owt.jsonl
     """
+    from maskwalk.bench.subject import Subject
     from maskwalk.bench.verdict.run import evaluate as verdict_on
+    from maskwalk.decoding.draw import read_draw
 
     bring_in(include)
+    options = options_of(tokenizer, rows, model_option)
+    if denoiser is not None:
+        file = None if texts is None else str(texts)
+        subject = Subject(denoiser, options, file, length, count=whole("count", count, 1))
+        drawn, broken = read_draw(draw)
+        how = {"draw": drawn, "ties": broken, "seed": 0, "judge": None}
+        how |= {"texts": whole("written", written, 1), "paths": whole("paths", paths, 1)}
+        _on_text(policy, subject, how, anyway, to, check_device(device), timeout, as_json)
+        return
+    if texts or options:
+        raise MaskwalkError(
+            "--texts, --tokenizer, --rows and --model-option belong to a model of text: name it by "
+            "--denoiser."
+        )
     with stoppable("the baselines that are finished are kept"):
         evaluation = verdict_on(
             policy, suite, anyway=anyway, out=to, workers=workers, timeout=timeout, draw=draw
@@ -78,5 +117,43 @@ def evaluate(
             say_written(to / "evaluation.json")
             if evaluation.comparisons:
                 out.print(f"Next: maskwalk report {to}", soft_wrap=True)
+    if not evaluation.kept:
+        raise typer.Exit(1)
+
+
+def _on_text(
+    policy: str,
+    subject: "Subject",
+    how: dict[str, Any],
+    anyway: bool,
+    to: Path | None,
+    device: str,
+    timeout: float | None,
+    as_json: bool,
+) -> None:
+    """The verdict with a model of text."""
+    from maskwalk.bench.text_diagnosis import resolved
+    from maskwalk.bench.verdict.on_text import evaluate_on_text
+
+    subject, notes = resolved(subject, device)
+    say_notes([f"Note: {note}." for note in notes])
+    with (
+        tempfile.TemporaryDirectory() as nowhere,
+        stoppable("the baselines that are finished stay"),
+    ):
+        evaluation = evaluate_on_text(
+            policy,
+            subject,
+            how,
+            anyway=anyway,
+            out=Path(nowhere) if to is None else to,
+            device=device,
+            timeout=timeout,
+            told=lambda what: err.print(what, style="dim", soft_wrap=True),
+        )
+    if as_json:
+        print(json.dumps(evaluation.as_dict()))
+    else:
+        out.print(Text("\n".join(evaluation.lines())), soft_wrap=True)
     if not evaluation.kept:
         raise typer.Exit(1)

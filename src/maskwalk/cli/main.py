@@ -26,6 +26,7 @@ from maskwalk.cli.sample import sample
 from maskwalk.cli.text import text
 from maskwalk.cli.theory import theory
 from maskwalk.cli.train import train
+from maskwalk.cli.tune import tune
 from maskwalk.cli.verify import verify
 from maskwalk.cli.zoo import zoo
 from maskwalk.errors import MaskwalkError, memory_ran_out, shown, told_of, user_code
@@ -54,6 +55,7 @@ for command in (
     compare,
     diagnose,
     evaluate,
+    tune,
     audit,
     theory,
     zoo,

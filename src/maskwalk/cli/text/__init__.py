@@ -3,10 +3,12 @@
 import typer
 
 from maskwalk.cli.text.compare import compare
+from maskwalk.cli.text.consistency import consistency
 from maskwalk.cli.text.judge import judge
 from maskwalk.cli.text.pack import pack
 from maskwalk.cli.text.prepare import prepare
 from maskwalk.cli.text.replay import replay
+from maskwalk.cli.text.score import score, sums
 from maskwalk.cli.text.train import train
 
 text = typer.Typer(
@@ -15,7 +17,7 @@ text = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-for command in (prepare, train, judge, compare, replay, pack):
+for command in (prepare, train, judge, compare, replay, consistency, score, sums, pack):
     text.command()(command)
 
 

@@ -5,9 +5,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from maskwalk.cli import common
-from maskwalk.cli.common import check_device, out, progress
-from maskwalk.cli.text.shared import TRIED
-from maskwalk.errors import MaskwalkError
+from maskwalk.cli.common import bring_in, out, progress
+from maskwalk.cli.text.shared import (
+    MODELS,
+    TRIED,
+    ModelOption,
+    Rows,
+    Texts,
+    Tokenizer,
+    model_and_passages,
+    options_of,
+)
+from maskwalk.errors import whole
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -16,22 +25,27 @@ if TYPE_CHECKING:
 
 
 def replay(
-    model: Annotated[
-        str, typer.Argument(help="A model of ours: zoo:NAME, or what `text train` wrote.")
-    ] = "zoo:books_mdm",
+    model: Annotated[str, typer.Argument(help=MODELS)] = "zoo:books_mdm",
     sampler: Annotated[
         list[str] | None, typer.Option(help="A policy that chooses before it draws; repeatable.")
     ] = None,
     paths: Annotated[
         int, typer.Option(help="Paths of a stochastic policy, for every passage.")
     ] = 8,
+    texts: Texts = None,
     count: Annotated[int, typer.Option(help="Held-out passages.")] = 32,
     skip: Annotated[int, typer.Option(help="Passages to leave out before them.")] = 0,
-    length: Annotated[int | None, typer.Option(help="Tokens of each \\[all].")] = None,
+    length: Annotated[
+        int | None, typer.Option(help="Tokens of each \\[all; of --texts 256 at most].")
+    ] = None,
     draw: common.DrawSpec = None,
     seed: Annotated[int, typer.Option(help="Seed of a policy's randomness.")] = 0,
+    tokenizer: Tokenizer = None,
+    rows: Rows = None,
+    model_option: ModelOption = None,
     device: common.Device = "cpu",
     as_json: common.AsJson = False,
+    include: common.Include = None,
 ) -> None:
     """The likelihood of held-out text under policies, over more and more of their paths.
 
@@ -39,68 +53,71 @@ def replay(
     bound on its bits if the policy is stochastic, which falls with the paths it is averaged over.
     A truncated draw (--draw) may give a text probability zero: its bits are then infinite.
     Every policy is compared with the first one, passage by passage, over as many paths of both;
-    * marks a difference whose 95 % interval leaves zero out.
+    * marks a difference whose 95 % interval leaves zero out. What a model wants around a text is
+    given; a model without a tokenizer is measured in bits a token.
 
     Example: maskwalk text replay --sampler 'bisection(order=4)' --sampler 'random(block=10)'
+
+    Example: maskwalk text replay hf:bert-base-uncased --texts mine.txt --length 64
+
+    Example: maskwalk text replay hf:mdlm-owt --tokenizer gpt2 --texts owt.jsonl --length 1024
+
+    Example: maskwalk text replay my_model.py:load --texts tokens.npy
     """
     import json
     from functools import partial
 
-    from maskwalk.analysis.paths import along_paths
+    from maskwalk.analysis.paths import along_paths, batch_for
     from maskwalk.analysis.replay import check_replayable
     from maskwalk.bench.texts import batch_on
     from maskwalk.decoding.draw import DRAWS, read_draw
-    from maskwalk.denoisers.language.books import load_books
     from maskwalk.samplers import SAMPLERS
-    from maskwalk.worlds.text.passages import token_bytes
 
-    rules = {SAMPLERS.canonical(spec): SAMPLERS.build(spec) for spec in sampler or TRIED}
+    bring_in(include)
     shape = DRAWS.build(read_draw("exact", draw)[0])
-    for rule in rules.values():
+    given = [(SAMPLERS.canonical(spec), SAMPLERS.build(spec)) for spec in sampler or ()]
+    for _, rule in given:
         check_replayable(rule, shape)
-    book_model = load_books(model, device=check_device(device))
-    assert book_model.held_out is not None  # load_books reads them
-    most, whole_length = book_model.held_out.shape
-    if count < 1 or skip < 0 or skip + count > most:
-        raise MaskwalkError(
-            f"{model} has {most} held-out passages: --count is 1 to that, less what --skip says."
-        )
-    length = whole_length if length is None else length
-    if not 1 <= length <= whole_length:
-        raise MaskwalkError(f"--length is 1 to {whole_length}, the length of its passages.")
-    passages = book_model.held_out[skip : skip + count, :length]
-    sizes = token_bytes(book_model.tokenizer)[passages].sum(1)
-    table = common.plain_table("policy", "calls", "paths", "bits a byte", "minus the first")
-    rows: list[dict[str, Any]] = []
+    whole("count", count, 1), whole("skip", skip, 0), whole("paths", paths, 1)
+    options = options_of(tokenizer, rows, model_option)
+    text_model, every = model_and_passages(model, options, texts, length, device)
+    passages = every.part(skip, count)
+    tried = ("left_to_right",) if text_model.causal else TRIED
+    rules = dict(given) or {SAMPLERS.canonical(spec): SAMPLERS.build(spec) for spec in tried}
+    table = common.plain_table(
+        "policy", "calls", "paths", f"bits a {passages.unit}", "minus the first"
+    )
+    row_list: list[dict[str, Any]] = []
     first: Paths | None = None
     with progress() as bars:
         for spec, rule in rules.items():
             bar = bars.add_task(spec, total=count * paths)
             done = along_paths(
                 rule,
-                book_model,
-                passages,
+                text_model,
+                passages.tokens,
                 paths,
                 seed=seed,
-                batch=batch_on(device),
+                batch=batch_for(text_model, passages.tokens.shape[1], batch_on(device)),
                 draw=shape,
+                known=passages.given,
                 told=partial(bars.advance, bar),
             )
             bars.update(bar, total=done.nats.numel())
-            new = [{"sampler": spec, **row} for row in _rows(done, first, sizes)]
+            new = [{"sampler": spec, **row} for row in _rows(done, first, passages.sizes)]
             first = first or done
-            rows += new
+            row_list += new
             for row in new:
                 table.add_row(*_shown(row))
     if as_json:
-        print(json.dumps(rows))
+        print(json.dumps(row_list))
         return
     out.print(table)
-    out.print(f"{count} passages of {passages.shape[1]} tokens; ± half of a 95 % interval.")
+    out.print(f"{count} passages of {passages.tokens.shape[1]} tokens; ± half of a 95 % interval.")
 
 
 def _rows(done: "Paths", first: "Paths | None", sizes: "Tensor") -> list[dict[str, Any]]:
-    """A policy's bits a byte over more and more paths, beside those of the first policy."""
+    """bits a byte (or token) over more and more paths, beside those of the first policy."""
     from maskwalk.analysis.paths import minus
     from maskwalk.worlds.text.metrics import bits_per_byte
 

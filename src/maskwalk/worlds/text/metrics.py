@@ -239,3 +239,18 @@ def rep2(sample: Sample) -> Estimate | None:
 def rep3(sample: Sample) -> Estimate | None:
     """The same of three tokens in a row."""
     return _repeated(sample, 3)
+
+
+@METRICS.register(
+    "accuracy",
+    title="accuracy",
+    heading="Share of questions answered right",
+    better=1,
+    limits=(0, 1),
+    world=None,
+    reads="score",
+)
+def accuracy(sample: Sample) -> Estimate | None:
+    """Questions whose answer is exactly right."""
+    right = sample.readings.get("score")
+    return None if right is None else plain_mean(right)

@@ -1,0 +1,244 @@
+"""`maskwalk tune`: which sampler and knobs for a model at a budget of calls."""
+
+import json
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from maskwalk.cli import common
+from maskwalk.cli.common import bring_in, check_device, err, out, run_jobs, say_notes, stoppable
+from maskwalk.cli.text.shared import ModelOption, Texts, Tokenizer, options_of
+from maskwalk.errors import MaskwalkError, seed_number, whole
+from maskwalk.stats import half_width
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from maskwalk.bench.plan import Job
+
+Row = dict[str, Any]
+LEGEND = (
+    "± half of a 95 % interval. ≤: upper bound, the policy is stochastic. *: on the",
+    "front, no setting with as few calls is better. †: its sequences are not the",
+    "law's; never the best.",
+)
+
+
+def tune(
+    denoiser: Annotated[
+        str,
+        typer.Option(
+            help="A model of text (zoo:books_mdm, a directory of `text train`, hf:PATH, hf:NAME, "
+            "FILE.py:function), or of a world: oracle, zoo:NAME, a trained directory."
+        ),
+    ],
+    calls: Annotated[
+        list[int] | None,
+        typer.Option(help="The budget: calls a sequence may take; repeatable \\[32]."),
+    ] = None,
+    samplers: Annotated[
+        str, typer.Option(help="Settings to try, separated by ';', instead of the usual ones.")
+    ] = "",
+    texts: Texts = None,
+    length: Annotated[int | None, typer.Option(help="Tokens of a text \\[64] or walk.")] = None,
+    count: Annotated[int, typer.Option(help="Held-out passages, or sequences of a world.")] = 32,
+    written: Annotated[int, typer.Option(help="Texts to write with every setting.")] = 16,
+    paths: Annotated[int, typer.Option(help="Paths of a stochastic policy on text.")] = 4,
+    judge: Annotated[
+        str | None,
+        typer.Option(help="An autoregressive hf: model that reads the texts \\[the model itself]."),
+    ] = None,
+    world: common.World = None,
+    task: common.Task = "unconditional",
+    preset: common.Preset = "exact",
+    draw: common.DrawSpec = None,
+    ties: common.Ties = None,
+    seed: common.Seed = 0,
+    tokenizer: Tokenizer = None,
+    rows: Annotated[
+        int | None, typer.Option(help="Of an hf: model: sequences read together \\[1].")
+    ] = None,
+    model_option: ModelOption = None,
+    device: common.Device = "cpu",
+    timeout: common.Timeout = None,
+    to: Annotated[
+        Path | None, typer.Option("--out", help="Keep what is finished in DIR; resumable.")
+    ] = None,
+    as_json: common.AsJson = False,
+    include: common.Include = None,
+) -> None:
+    """Find the sampler, and its knobs, for a model at a budget of calls.
+
+    Every rule gets the setting that spends the budget; knobs whose calls depend on the model are
+    found on a few sequences. Then each is measured: the likelihood of held-out sequences forced
+    through it, and the quality of what it writes. Ends with the specs to paste.
+
+    Example: maskwalk tune --denoiser zoo:books_mdm --calls 16
+
+    Example: maskwalk tune --denoiser hf:mdlm-owt --tokenizer gpt2 --texts owt.jsonl --calls 32
+
+    Example: maskwalk tune --denoiser zoo:st_er_deg7 --calls 8 --count 256
+    """
+    from maskwalk.bench.run import Run, engine
+    from maskwalk.bench.tuning.result import summary
+    from maskwalk.bench.tuning.search import FILE, Search, check_budgets, load_rows
+    from maskwalk.decoding.draw import read_draw
+    from maskwalk.denoisers.language.source import is_text_model
+    from maskwalk.samplers import SAMPLERS
+
+    plugins = bring_in(include)
+    device, seed = check_device(device), seed_number("seed", seed)
+    specs = [SAMPLERS.canonical(s) for s in map(str.strip, samplers.split(";")) if s]
+    drawn = read_draw(preset, draw, ties)
+    if is_text_model(denoiser):
+        if world is not None or task != "unconditional":
+            raise MaskwalkError(f"{denoiser} is a model of text: it has no world and no task.")
+        options = options_of(tokenizer, rows, model_option)
+        how = {"draw": drawn[0], "ties": drawn[1], "seed": seed, "judge": judge}
+        how |= {"texts": whole("written", written, 1), "paths": whole("paths", paths, 1)}
+        masked, job = _on_text(denoiser, options, texts, length, count, how, device)
+    else:
+        if texts or tokenizer or rows or model_option or judge:
+            raise MaskwalkError(
+                "--texts, --tokenizer, --rows, --model-option and --judge belong to a model of text"
+                "."
+            )
+        masked, job = _in_world(denoiser, world, length, task, count, seed, preset, draw, ties)
+    budgets = check_budgets(calls or [32], masked)
+    with tempfile.TemporaryDirectory() as nowhere:
+        path = (Path(nowhere) if to is None else to) / FILE
+        place = engine(1, device, plugins, timeout)
+        search = Search(job, masked, path, place)
+        if not specs:
+            err.print(f"Turning knobs to {' and '.join(map(str, budgets))} calls …", style="dim")
+            with stoppable(f"what is finished is in {path}"):
+                specs = search.settings(budgets)
+            say_notes(search.notes)
+        trials = search.trials(specs)
+        run_jobs(Run(trials, path, place, load_rows))
+        found = summary(search.rows(trials), budgets)
+    if as_json:
+        print(json.dumps(found))
+        return
+    out.print(table(found))
+    for one in found["best"]:
+        others = f"; not told apart: {', '.join(one['level'])}" if one["level"] else ""
+        line = f"Best with {one['calls']} calls by {one['by']}: {one['best']}{others}"
+        out.print(line, soft_wrap=True)
+    if found["best"]:
+        out.print(f'Next: --sampler "{found["best"][0]["best"]}"', soft_wrap=True)
+
+
+def _on_text(
+    denoiser: str,
+    options: dict[str, Any],
+    texts: Path | None,
+    length: int | None,
+    count: int,
+    how: Row,
+    device: str,
+) -> "tuple[int, Callable[[str, int], Job]]":
+    """How many tokens are masked, and the job of a setting."""
+    from maskwalk.bench.subject import Subject
+    from maskwalk.bench.text_diagnosis import resolved
+    from maskwalk.bench.tuning.trial import text_job
+
+    file = None if texts is None else str(texts)
+    subject = Subject(denoiser, options, file, length or 64, count=whole("count", count, 1))
+    subject, notes = resolved(subject, device)
+    say_notes([f"Note: {note}." for note in notes])
+    model, passages = subject.load(device)
+    if model.causal:
+        raise MaskwalkError(
+            f"{denoiser} is autoregressive: it writes left to right, one token a call; there is "
+            "nothing to tune."
+        )
+    if how["judge"] is not None and model.tokenizer is None:
+        raise MaskwalkError("A judge reads text, and this model has no tokenizer to write it with.")
+
+    def job(spec: str, pilot: int) -> "Job":
+        return text_job(subject, spec, how, pilot)
+
+    return int((~passages.given[0]).sum()), job
+
+
+def _in_world(
+    denoiser: str,
+    world: str | None,
+    length: int | None,
+    task: str,
+    count: int,
+    seed: int,
+    preset: str,
+    draw: str | None,
+    ties: str | None,
+) -> "tuple[int, Callable[[str, int], Job]]":
+    from maskwalk.bench.cell import Cell
+    from maskwalk.bench.tuning.trial import world_job
+    from maskwalk.denoisers.resolve import resolve_world
+    from maskwalk.worlds.metrics import METRICS, REPLAY
+    from maskwalk.worlds.tasks import build_prompts
+    from maskwalk.worlds.world import build_world
+
+    known = resolve_world(denoiser, {"world": world, "length": length})
+    metrics = dict.fromkeys((*METRICS.default(known), *METRICS.reading(REPLAY)))
+    cell = Cell.checked(
+        world=world,
+        length=length,
+        task=task,
+        sampler="random",
+        denoiser=denoiser,
+        preset=preset,
+        draw=draw,
+        ties=ties,
+        count=count,
+        seed=seed,
+        metrics=tuple(metrics),
+    )
+    place = build_world(cell.world)
+    masked = (build_prompts(cell.task, place, 1, seed).tokens == place.vocab_size).sum()
+
+    def job(spec: str, pilot: int) -> "Job":
+        return world_job(cell, spec, pilot)
+
+    return int(masked), job
+
+
+def table(found: Row) -> Group:
+    """The settings for a person, best likelihood first."""
+    from maskwalk.bench.tuning.result import MEASURES, value
+    from maskwalk.decoding.kinds import MARK, SHAPED
+
+    def rank(row: Row) -> float:
+        held_out = value(row, MEASURES[0])
+        return float("inf") if held_out is None else -held_out
+
+    rows = sorted(found["settings"], key=rank)
+    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    grid.add_column("setting", overflow="fold")
+    units = [next((r[m]["unit"] for r in rows if r[m]), "–") for m in MEASURES]
+    heads = ("calls", f"held out, {units[0]}", f"written, {units[1]}")
+    for name in heads:
+        grid.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        mark = f" {MARK}" if row["kind"] == SHAPED else ""
+        cells = [_shown(row, m, row["sampler"] in found["front"][m]) for m in MEASURES]
+        grid.add_row(Text(row["sampler"] + mark), f"{row['calls']['value']:.4g}", *cells)
+    return Group(grid, *(Text(line, style="dim") for line in LEGEND))
+
+
+def _shown(row: Row, measure: str, leads: bool) -> str:
+    found = row[measure]
+    if found is None:
+        return "–"
+    if found["value"] is None:
+        return "∞"
+    half = half_width(found["se"])
+    error = "" if half is None else f" ± {half:.3f}"
+    bound = "≤ " if found.get("bound") else ""
+    return f"{bound}{found['value']:.3f}{error}{'*' if leads else ' '}"
