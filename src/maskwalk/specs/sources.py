@@ -48,6 +48,22 @@ def code_of(maker: Callable[..., Any]) -> dict[str, str]:
     return _by_name(_code(maker)) if not _shipped(maker.__module__) else {}
 
 
+def named_files(text: str) -> list[str]:
+    """The paths that a spec names for its members to read; none where it is no spec."""
+    return list(_paths(text))
+
+
+def files_beside(file: Path) -> list[Path]:
+    """A user's file that was run (plugins.py), and those beside it that it uses."""
+    for module in list(sys.modules.values()):
+        if (
+            DIGEST in getattr(module, "__dict__", {})
+            and Path(str(module.__file__)).resolve() == file
+        ):
+            return [Path(str(other.__file__)).resolve() for other in _beside(module)]
+    return [file]
+
+
 def _by_name(pairs: list[tuple[str, str]]) -> dict[str, str]:
     """A hash for every file name; files of one name in two places are one entry."""
     hashes: dict[str, set[str]] = {}
