@@ -15,10 +15,7 @@ def bench(
     quick: Annotated[
         bool, typer.Option("--quick", help="At most 32 prompts a cell, one sample of each.")
     ] = False,
-    workers: Annotated[
-        int | None,
-        typer.Option(help="Processes [1], or workers of a cluster; the numbers are the same."),
-    ] = None,
+    workers: engines.Workers = None,
     engine: engines.Name = engines.PROCESSES,
     address: engines.Address = None,
     gpus: engines.Gpus = None,

@@ -9,7 +9,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from maskwalk.cli import common
+from maskwalk.cli import common, engines
 from maskwalk.cli.common import bring_in, check_device, err, out, run_jobs
 from maskwalk.report.estimates import half_text
 from maskwalk.report.losses import settled_row
@@ -47,7 +47,10 @@ def diagnose(
     ] = None,
     seed: common.Seed = 0,
     device: common.Device = "cpu",
-    workers: Annotated[int, typer.Option(help="Processes; the numbers do not depend on it.")] = 1,
+    workers: engines.Workers = None,
+    engine: engines.Name = engines.PROCESSES,
+    address: engines.Address = None,
+    gpus: engines.Gpus = None,
     timeout: common.Timeout = None,
     out_dir: Annotated[
         Path | None,
@@ -71,7 +74,7 @@ def diagnose(
     from maskwalk.analysis.losses import PAPER
     from maskwalk.bench.cell import Cell
     from maskwalk.bench.diagnosis import FILE, jobs, load_rows
-    from maskwalk.bench.run import Run, Unfinished, engine
+    from maskwalk.bench.run import Run, Unfinished
     from maskwalk.decoding.policy import SAMPLERS
     from maskwalk.errors import whole
 
@@ -93,8 +96,9 @@ def diagnose(
         seed=seed,
     )
     names = [SAMPLERS.canonical(spec) for spec in specs]
-    work = jobs(cell, names, whole("orders", orders, 1), optimal or (), check_device(device))
-    where = engine(whole("workers", workers, 1), device, plugins, timeout)
+    where = engines.engine_named(engine, workers, device, plugins, timeout, address, gpus)
+    here = check_device(device) if optimal else device  # the best plans are found here
+    work = jobs(cell, names, whole("orders", orders, 1), optimal or (), here)
     failed: Unfinished | None = None
     with tempfile.TemporaryDirectory() as nowhere:
         file = (Path(nowhere) if out_dir is None else out_dir) / FILE

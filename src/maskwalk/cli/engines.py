@@ -1,6 +1,5 @@
 """Where a command's jobs run: processes of this machine, or a Ray cluster (`--engine`)."""
 
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +12,10 @@ if TYPE_CHECKING:
     from maskwalk.bench.run import Engine
 
 PROCESSES, RAY = "processes", "ray"
+Workers = Annotated[
+    int | None,
+    typer.Option(help="Processes [1], or workers of a cluster [all]; the numbers are the same."),
+]
 Name = Annotated[
     str,
     typer.Option(
@@ -40,23 +43,35 @@ def engine_named(
     gpus: float | None = None,
     default: int = 1,
 ) -> "Engine":
-    """The engine that the options describe.
-
-    Without `workers`: `default` processes, or all of a cluster, whose devices need not be here.
-    """
+    """The engine that the options describe; without `workers`, so many processes by default."""
     from maskwalk.bench.run import engine
 
     if workers is not None:
         whole("workers", workers, 1)
+    cluster = cluster_named(name, workers, plugins, timeout, address, gpus, device)
+    return cluster or engine(workers or default, check_device(device), plugins, timeout)
+
+
+def cluster_named(
+    name: str,
+    workers: int | None,
+    plugins: Sequence[str] = (),
+    timeout: float | None = None,
+    address: str | None = None,
+    gpus: float | None = None,
+    device: str = "cpu",
+) -> "Engine | None":
+    """The cluster that the options describe, whose devices need not be here; None: processes."""
     if one_of("--engine", name, (PROCESSES, RAY)) == PROCESSES:
         for option, given in (("--address", address), ("--gpus", gpus)):
             if given is not None:
                 raise MaskwalkError(f"{option} belongs to --engine ray.")
-        return engine(workers or default, check_device(device), plugins, timeout)
-    from maskwalk.bench.cluster.connection import Cluster
+        return None
+    from maskwalk.bench.cluster.connection import Cluster, load_ray
     from maskwalk.bench.cluster.engine import OnRay
 
-    if not re.fullmatch(r"cpu|cuda", device):
+    load_ray()
+    if device not in ("cpu", "cuda"):
         raise MaskwalkError(f"--device is cpu or cuda with --engine ray, not {device}.")
     share = (1.0 if device == "cuda" else 0.0) if gpus is None else gpus
     return OnRay(Cluster(address, workers, share), device, plugins, timeout, _say)

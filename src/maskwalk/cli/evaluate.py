@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from maskwalk.cli import common
+from maskwalk.cli import common, engines
 from maskwalk.cli.common import bring_in, out, say_written, stoppable
 
 
@@ -31,8 +31,12 @@ def evaluate(
         bool, typer.Option("--anyway", help="Go on although the contract is broken.")
     ] = False,
     workers: Annotated[
-        int, typer.Option(help="Processes for the baselines; the numbers do not depend on it.")
-    ] = 2,
+        int | None,
+        typer.Option(help="Processes for the baselines [2], or workers of a cluster [all]."),
+    ] = None,
+    engine: engines.Name = engines.PROCESSES,
+    address: engines.Address = None,
+    gpus: engines.Gpus = None,
     timeout: Annotated[
         float | None,
         typer.Option(help="Seconds that the contract of a setting, or one scene, may take."),
@@ -56,10 +60,17 @@ def evaluate(
     """
     from maskwalk.bench.verdict.run import evaluate as verdict_on
 
-    bring_in(include)
+    plugins = bring_in(include)
+    place = engines.cluster_named(engine, workers, plugins, timeout, address, gpus)
     with stoppable("the baselines that are finished are kept"):
         evaluation = verdict_on(
-            policy, suite, anyway=anyway, out=to, workers=workers, timeout=timeout
+            policy,
+            suite,
+            anyway=anyway,
+            out=to,
+            workers=2 if workers is None else workers,
+            timeout=timeout,
+            engine=place,
         )
     if as_json:
         print(json.dumps(evaluation.as_dict()))

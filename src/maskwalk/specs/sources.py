@@ -54,14 +54,10 @@ def named_files(text: str) -> list[str]:
 
 
 def files_beside(file: Path) -> list[Path]:
-    """A user's file that was run (plugins.py), and those beside it that it uses."""
-    for module in list(sys.modules.values()):
-        if (
-            DIGEST in getattr(module, "__dict__", {})
-            and Path(str(module.__file__)).resolve() == file
-        ):
-            return [Path(str(other.__file__)).resolve() for other in _beside(module)]
-    return [file]
+    """A user's file that was run (plugins.py), and the modules from its folder that are loaded."""
+    near = [m for m in list(sys.modules.values()) if _within(m, file.parent)]
+    paths = (Path(str(module.__file__)).resolve() for module in near)
+    return sorted({file, *(path for path in paths if path.is_file())})
 
 
 def _by_name(pairs: list[tuple[str, str]]) -> dict[str, str]:
@@ -146,7 +142,7 @@ def _used(module: ModuleType) -> Iterator[ModuleType]:
 
 def _within(module: ModuleType, root: Path) -> bool:
     file = getattr(module, "__file__", None)
-    if file is None or _shipped(module.__name__):
+    if not isinstance(file, str) or _shipped(module.__name__):
         return False
     path = Path(file).resolve()
     if not path.is_relative_to(root):
