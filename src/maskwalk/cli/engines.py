@@ -9,6 +9,7 @@ from maskwalk.cli.common import check_device, err
 from maskwalk.errors import MaskwalkError, one_of, whole
 
 if TYPE_CHECKING:
+    from maskwalk.bench.cluster.engine import OnRay
     from maskwalk.bench.run import Engine
 
 PROCESSES, RAY = "processes", "ray"
@@ -60,7 +61,7 @@ def cluster_named(
     address: str | None = None,
     gpus: float | None = None,
     device: str = "cpu",
-) -> "Engine | None":
+) -> "OnRay | None":
     """The cluster that the options describe, whose devices need not be here; None: processes."""
     if one_of("--engine", name, (PROCESSES, RAY)) == PROCESSES:
         for option, given in (("--address", address), ("--gpus", gpus)):

@@ -62,6 +62,8 @@ def evaluate(
 
     plugins = bring_in(include)
     place = engines.cluster_named(engine, workers, plugins, timeout, address, gpus)
+    if place is not None:  # its address is checked before the policy runs, which takes minutes
+        place.connect()
     with stoppable("the baselines that are finished are kept"):
         evaluation = verdict_on(
             policy,

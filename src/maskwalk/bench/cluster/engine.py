@@ -51,6 +51,10 @@ class OnRay:
         self.timeout = None if timeout is None else real("timeout", timeout, 1e-3)
         self.state = ""  # in words: how many workers on how many nodes
 
+    def connect(self) -> Any:
+        """Ray, connected; a sentence where there is no such cluster."""
+        return connect(self.cluster)
+
     def __call__(self, jobs: Sequence[Job]) -> Iterator[Answer]:
         if not jobs:
             return
@@ -77,7 +81,7 @@ class _Crew:
     """The workers of one run, and the jobs they have."""
 
     def __init__(self, engine: OnRay, jobs: Sequence[Job]) -> None:
-        self.engine, self.ray = engine, connect(engine.cluster)
+        self.engine, self.ray = engine, engine.connect()
         self.todo, self.left = deque(jobs), len(jobs)
         self.deaths: Counter[str] = Counter()
         self.starting: dict[Any, _Member] = {}  # by the reference to what is awaited
@@ -107,9 +111,10 @@ class _Crew:
                 yield answer
 
     def words(self) -> str:
-        """How many are at work, for a person."""
-        nodes = len({member.node for member, _ in self.busy.values()})
-        return f"{len(self.busy)} workers on {nodes} nodes"
+        """How many there are, for a person."""
+        members = [*(member for member, _ in self.busy.values()), *self.idle]
+        nodes = len({member.node for member in members})
+        return f"{_count(len(members), 'worker')} on {_count(nodes, 'node')}"
 
     def dismiss(self) -> None:
         """Ends all workers."""
@@ -260,6 +265,10 @@ def _check_versions(about: dict[str, Any]) -> None:
                 f"The node {about['host']} has {name} {there}, this machine has {here[name]}; "
                 "results are the same only where all have the same. Install the same on all nodes."
             )
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 def _first(problem: BaseException) -> str:
