@@ -98,8 +98,7 @@ class _Crew:
         while self.left:
             self._grow()
             self._hand_out()
-            waiting = [*self.busy, *self.starting]
-            done, _ = self.ray.wait(waiting, timeout=self._pause())
+            done, _ = self.ray.wait([*self.busy, *self.starting], timeout=self._pause())
             for reference in done:
                 if reference in self.starting:
                     self._started(reference)
