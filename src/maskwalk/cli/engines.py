@@ -71,9 +71,9 @@ def cluster_named(
     from maskwalk.bench.cluster.connection import Cluster, load_ray
     from maskwalk.bench.cluster.engine import OnRay
 
-    load_ray()
     if device not in ("cpu", "cuda"):
         raise MaskwalkError(f"--device is cpu or cuda with --engine ray, not {device}.")
+    load_ray()
     share = (1.0 if device == "cuda" else 0.0) if gpus is None else gpus
     return OnRay(Cluster(address, workers, share), device, plugins, timeout, _say)
 

@@ -55,13 +55,13 @@ def load_ray() -> Any:
 
 def connect(cluster: Cluster) -> Any:
     """Ray, connected to the cluster; stays so until the process ends."""
-    ray = load_ray()
     address = cluster.address or os.environ.get("RAY_ADDRESS")
     if address is not None and address.startswith("ray://"):
         raise MaskwalkError(
             f"{address} is the address of a Ray client; run the command on a node of the cluster "
             "(or with `ray job submit`), with --address auto or HOST:PORT."
         )
+    ray = load_ray()
     if ray.is_initialized():
         known = ray.get_runtime_context().gcs_address
         if address not in (None, "auto", known):
