@@ -108,7 +108,7 @@ class Soak:
         """Who is next; after so many records, or at this moment."""
         kind = self.chance.choices(list(KINDS), list(KINDS.values()))[0]
         records = self.written() + self.chance.randint(1, max(1, int(self.cells / self.kills)))
-        return kind, records, time.monotonic() + self.chance.uniform(1.0, 60.0)
+        return kind, records, time.monotonic() + self.chance.uniform(1.0, 30.0)
 
     def tally(self) -> dict[str, int]:
         """What is lost, twice or different, and how many cells were given up."""

@@ -73,7 +73,7 @@ def connect(cluster: Cluster) -> Any:
         cores = max(cluster.workers or 1, os.cpu_count() or 1)
         options |= {"num_cpus": cores, "include_dashboard": False}
     try:
-        ray.init(address=address, **options)
+        ray.init(address=address or "local", **options)
     except (ConnectionError, RuntimeError, ValueError) as problem:
         first = next((line for line in str(problem).splitlines() if line.strip()), "no answer")
         raise MaskwalkError(

@@ -98,8 +98,7 @@ class _Crew:
         while self.left:
             self._grow()
             self._hand_out()
-            done, _ = self.ray.wait([*self.busy, *self.starting], timeout=self._pause())
-            for reference in done:
+            for reference in self._done():
                 if reference in self.starting:
                     self._started(reference)
                 elif (answer := self._finished(reference)) is not None:
@@ -108,6 +107,15 @@ class _Crew:
             for answer in self._late():
                 self.left -= 1
                 yield answer
+
+    def _done(self) -> list[Any]:
+        """What has come, all of it, after a pause where there is nothing yet."""
+        waiting = [*self.busy, *self.starting]
+        first, others = self.ray.wait(waiting, timeout=self._pause())
+        if not first or not others:
+            return list(first)
+        more, _ = self.ray.wait(others, num_returns=len(others), timeout=0)
+        return [*first, *more]
 
     def words(self) -> str:
         """How many there are, for a person."""
