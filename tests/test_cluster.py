@@ -29,7 +29,7 @@ WORLD = "walk(graph=file(path='edges.txt'), law=lazy(), length=4)"
 
 @pytest.mark.parametrize(
     ("gpus", "cores", "devices", "fit"),
-    [(0, 4, 0, 4), (1, 4, 2, 2), (0.5, 16, 2, 4), (0.4, 16, 1, 2), (0.1, 16, 1, 10), (2, 8, 3, 1)],
+    [(0, 4, 0, 4), (1, 4, 2, 2), (0.5, 16, 2, 4), (0.4, 16, 2, 4), (0.1, 16, 1, 10), (2, 8, 3, 1)],
 )
 def test_how_many_workers_fit_on_a_node(gpus: float, cores: int, devices: int, fit: int) -> None:
     """A core each; no part of a GPU lies on two."""
