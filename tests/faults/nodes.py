@@ -9,13 +9,13 @@ from typing import Any
 class Nodes:
     """A cluster on this machine: a head for the driver, nodes that are added and removed."""
 
-    def __init__(self) -> None:
+    def __init__(self, cores: tuple[int, ...] = (1, 2)) -> None:
         from ray.cluster_utils import Cluster as Local
 
         os.environ.update({"RAY_worker_niceness": "0"})  # as quick as all else on this machine
         head = {"num_cpus": 0, "include_dashboard": False, "object_store_memory": 10**8}
         self.local = Local(initialize_head=True, head_node_args=head)
-        self.nodes = [self.add(), self.add(num_cpus=2)]
+        self.nodes = [self.add(number) for number in cores]
         self.address = str(self.local.address)
 
     def add(self, num_cpus: int = 1) -> Any:

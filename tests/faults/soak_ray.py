@@ -2,11 +2,11 @@
 
     python -m tests.faults.soak_ray --kills 200
 
-Two nodes and a head on this machine; `maskwalk bench --engine ray` runs cells that take a moment
-each. After one to ten records, or at a random moment if there are none, somebody is killed with -9:
-mostly a worker, at work or still starting; sometimes a node with all its workers (another one
-joins); sometimes the driver (the same command is started again). At the end the records are
-compared with those of a single undisturbed process.
+Two nodes and a head on this machine; `maskwalk bench --engine ray` runs cells that take
+a second each. At random moments somebody is killed with -9: mostly a worker, at work or still
+starting; sometimes a node with all its workers (another one joins); sometimes the driver (the same
+command is started again). At the end the records are compared with those of a single undisturbed
+process.
 """
 
 import argparse
@@ -26,7 +26,8 @@ from tests.faults.commands import ROOT, lines_of
 from tests.faults.nodes import Nodes
 from tests.faults.server import environment
 
-KINDS = {"worker": 0.9, "node": 0.05, "driver": 0.05}
+KINDS = {"worker": 0.94, "node": 0.03, "driver": 0.03}
+CORES = (3, 3)  # of the nodes, a worker each
 COLUMNS = ("cells", "kills", *KINDS, "lost", "twice", "different", "failed", "seconds")
 PAUSE = "MASKWALK_SOAK_PAUSE"
 PLUGIN = f"""
@@ -93,7 +94,7 @@ class Soak:
                 _kill(self.chance.choice(workers))
             elif kind == "node":
                 nodes.remove(self.chance.choice(nodes.nodes))
-                nodes.nodes.append(nodes.add())
+                nodes.nodes.append(nodes.add(CORES[0]))
             else:
                 driver.kill()
                 driver.wait()
@@ -105,10 +106,10 @@ class Soak:
         return int(driver.returncode)
 
     def _next(self) -> tuple[str, int, float]:
-        """Who is next; after so many records, or at this moment."""
+        """Who is next, and when: at this moment, or after so many records if they come first."""
         kind = self.chance.choices(list(KINDS), list(KINDS.values()))[0]
-        records = self.written() + self.chance.randint(1, max(1, int(self.cells / self.kills)))
-        return kind, records, time.monotonic() + self.chance.uniform(1.0, 30.0)
+        records = self.written() + max(1, int(self.cells / self.kills))
+        return kind, records, time.monotonic() + self.chance.uniform(0.0, 10.0)
 
     def tally(self) -> dict[str, int]:
         """What is lost, twice or different, and how many cells were given up."""
@@ -143,8 +144,8 @@ def main() -> int:
     wanted = words.parse_args()
     soak = Soak(wanted.out.resolve(), wanted.cells, wanted.kills, wanted.seed)
     assert soak.command("one").wait() == 0, (soak.folder / "one.said").read_text()
-    os.environ.update(environment() | {PAUSE: "0.05"})
-    began, nodes = time.monotonic(), Nodes()
+    os.environ.update(environment() | {PAUSE: "1"})
+    began, nodes = time.monotonic(), Nodes(CORES)
     try:
         code = soak.disturb(nodes)
     finally:

@@ -25,7 +25,7 @@ from maskwalk.resources import write_file
 
 Answer = tuple[Job, Result | Failure]
 DEATHS = 5  # workers a job may cost, those that went with their node not counted
-STARTS = 20  # workers in a row that die before they are ready
+STARTS = 50  # workers in a row that die before they are ready
 EVERY = 2.0  # seconds between two looks at the nodes
 WAITED = 30.0  # seconds without a worker before that is said
 PATIENCE = 600.0  # seconds without room for one before the run ends
@@ -194,7 +194,9 @@ class _Crew:
             )
         if now - self.alive > WAITED and not self.told:
             self.told = True
-            self.engine.say(f"Waiting for a node with room for a worker ({need}).")
+            self.engine.say(
+                f"Waiting for a worker to start, or for a node with room for one ({need})."
+            )
 
     # ---- jobs
 
