@@ -6,7 +6,7 @@ WORKERS ?= 2
 
 KILLS ?= 1000
 
-.PHONY: quickstart test mutants soak fuzz lint format clean
+.PHONY: quickstart test mutants soak soak-ray fuzz lint format clean
 
 quickstart: .venv/core
 	$(BIN)/maskwalk bench experiments/quickstart.toml --out runs/quickstart --workers $(WORKERS)
@@ -23,6 +23,11 @@ mutants: .venv/dev
 # Kills every command at random moments, so many times in all; goes on where it was stopped.
 soak: .venv/dev
 	$(BIN)/python -m tests.faults.soak --kills $(KILLS) --out runs/soak
+
+# Kills workers, nodes and the driver of one run on a Ray cluster of this machine.
+soak-ray: KILLS = 200
+soak-ray: .venv/dev
+	$(BIN)/python -m tests.faults.soak_ray --kills $(KILLS) --out runs/soak-ray
 
 # Files changed at random, thousands of them; FUZZ_EXAMPLES says how many for each test.
 fuzz: .venv/dev

@@ -96,7 +96,7 @@ def _job(cell: Cell, traces: bool, about: dict[str, Any]) -> Job:
     says = {key: value for key, value in asdict(cell).items() if key != "metrics"}
     files = cell.files | own_weights(cell.denoiser)
     arguments = {"cell": asdict(cell), "traces": traces}
-    return Job(cell.key, "cell", arguments, about, (), says, cell.metrics, files)
+    return Job(cell.key, "cell", arguments, about, says=says, metrics=cell.metrics, sources=files)
 
 
 def load_experiment(path: str | Path, quick: bool = False) -> "Experiment | TextExperiment":

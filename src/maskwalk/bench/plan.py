@@ -25,6 +25,7 @@ class Job:
     arguments: dict[str, Any]
     about: dict[str, Any] = field(default_factory=dict)  # said of the result, not computed
     writes: tuple[Path, ...] = ()  # files it leaves besides; without them it runs again
+    leaves: str = ""  # the argument that names the folder of these files
     says: dict[str, Any] = field(default_factory=dict)  # what its result must say of itself
     metrics: tuple[str, ...] | None = None  # what its result must hold
     sources: dict[str, str] = field(default_factory=dict)  # the user's files it depends on

@@ -1,14 +1,13 @@
 """One runner for everything: a job is a key and a function; what it returns is appended to a file.
 
     jobs      cells of an experiment, settings of one on text, rows of a diagnosis, baselines
-    engine    where they run: here, in several processes (workers.py), or elsewhere
+    engine    where they run: here, in several processes (workers.py), or on a cluster (cluster/)
 
 A job's function is named, not passed, and its arguments are JSON, so that it can run in another
-process or on another machine: an engine for a cluster is one function of the same shape,
-`(jobs) -> iterator of (job, result)`, in a file of its own. Jobs are independent and pure, so the
-only shared thing is the file of results, and only the parent writes it. A run goes on where an
-earlier one stopped: jobs whose result is on disk are not run again. A job that fails is noted in
-`skipped.jsonl`; the others go on, and the next run tries it again.
+process or on another machine: an engine is `(jobs) -> iterator of (job, result)`. Jobs are
+independent and pure, so the only shared thing is the file of results, and only the parent writes
+it. A run goes on where an earlier one stopped: jobs whose result is on disk are not run again. A
+job that fails is noted in `skipped.jsonl`; the others go on, and the next run tries it again.
 """
 
 import traceback
@@ -117,6 +116,11 @@ class Run:
     def total(self) -> int:
         """How many different jobs there are."""
         return len({job.key for job in self.jobs})
+
+    @property
+    def where(self) -> str:
+        """Who is at work, in words, where the engine says so."""
+        return str(getattr(self.engine, "state", ""))
 
     def __iter__(self) -> Iterator[Record]:
         with RecordFile(self.path) as file:

@@ -172,6 +172,7 @@ class TextExperiment:
                     "commit": commit,
                 },
                 (self.samples(out, setting),) if self.reads(setting) else (),
+                "samples",
                 self.says(setting),
                 sources=self.sources(setting),
             )

@@ -210,7 +210,7 @@ def main(device: str, functions: str, *plugins: str) -> None:
             os._exit(0)
 
     try:
-        _prepare(plugins)
+        prepare(plugins)
         for name in functions.split(","):
             function_named(name)
     except MaskwalkError as problem:
@@ -219,20 +219,21 @@ def main(device: str, functions: str, *plugins: str) -> None:
     say(READY)
     while True:
         job = json.loads(lines.get())
-        say(_line(attempt(job["function"], job["arguments"], device)))
+        say(line_of(attempt(job["function"], job["arguments"], device)))
 
 
-def _line(answer: Result | Failure) -> str:
+def line_of(answer: Result | Failure) -> str:
     """An answer as JSON; a number that is none is a failure, too."""
     if isinstance(answer, Failure):
         return json.dumps({"failure": vars(answer)})
     try:
         return json.dumps({"result": answer}, allow_nan=False)
     except ValueError as problem:
-        return _line(Failure(f"Its result cannot be written: {problem}."))
+        return line_of(Failure(f"Its result cannot be written: {problem}."))
 
 
-def _prepare(plugins: Sequence[str]) -> None:
+def prepare(plugins: Sequence[str]) -> None:
+    """One thread, and everything a job may name."""
     import torch
 
     from maskwalk.specs import load_installed_plugins, load_plugin

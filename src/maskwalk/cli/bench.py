@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from maskwalk.cli import common
-from maskwalk.cli.common import bring_in, check_device, out, run_jobs
+from maskwalk.cli import common, engines
+from maskwalk.cli.common import bring_in, out, run_jobs
 
 
 def bench(
@@ -15,7 +15,10 @@ def bench(
     quick: Annotated[
         bool, typer.Option("--quick", help="At most 32 prompts a cell, one sample of each.")
     ] = False,
-    workers: Annotated[int, typer.Option(help="Processes; the numbers do not depend on it.")] = 1,
+    workers: engines.Workers = None,
+    engine: engines.Name = engines.PROCESSES,
+    address: engines.Address = None,
+    gpus: engines.Gpus = None,
     timeout: common.Timeout = None,
     device: common.Device = "cpu",
     include: common.Include = None,
@@ -29,17 +32,17 @@ def bench(
     Example: maskwalk bench experiments/quickstart.toml --out runs/mine --workers 2
 
     Example: maskwalk bench experiments/paper/figure_language.toml --quick --out runs/text
+
+    Example: maskwalk bench experiments/atlas.toml --out runs/atlas --engine ray --address auto
     """
     from maskwalk.bench.experiment import load_experiment
     from maskwalk.bench.records import latest, load_records
-    from maskwalk.bench.run import Run, Unfinished, engine
-    from maskwalk.errors import whole
+    from maskwalk.bench.run import Run, Unfinished
     from maskwalk.report.terminal import terminal_table
 
     plugins = bring_in(include)
+    place = engines.engine_named(engine, workers, device, plugins, timeout, address, gpus)
     jobs = load_experiment(experiment, quick).jobs(to)
-    workers = whole("workers", workers, 1)
-    place = engine(workers, check_device(device), plugins, timeout)
     failed: Unfinished | None = None
     try:
         run_jobs(Run(jobs, to / "records.jsonl", place))

@@ -115,7 +115,7 @@ def run_jobs(run: "Run", name: str = "") -> None:
         bar = bars.add_task(f"{name or 'starting':<32.32}", total=run.total)
         try:
             for record in run:
-                words = name or str(record["sampler"])
+                words = run.where or name or str(record["sampler"])
                 bars.update(bar, completed=run.done, description=f"{words:<32.32}")
                 say_notes(run.notes)
         finally:

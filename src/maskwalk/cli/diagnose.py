@@ -10,7 +10,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from maskwalk.cli import common
+from maskwalk.cli import common, engines
 from maskwalk.cli.common import bring_in, check_device, err, out, run_jobs, say_notes
 from maskwalk.cli.text.shared import TRIED, ModelOption, Texts, Tokenizer, options_of
 from maskwalk.errors import MaskwalkError
@@ -67,7 +67,10 @@ def diagnose(
     model_option: ModelOption = None,
     seed: common.Seed = 0,
     device: common.Device = "cpu",
-    workers: Annotated[int, typer.Option(help="Processes; the numbers do not depend on it.")] = 1,
+    workers: engines.Workers = None,
+    engine: engines.Name = engines.PROCESSES,
+    address: engines.Address = None,
+    gpus: engines.Gpus = None,
     timeout: common.Timeout = None,
     out_dir: Annotated[
         Path | None,
@@ -95,7 +98,7 @@ def diagnose(
     from maskwalk.analysis.losses import PAPER
     from maskwalk.bench.cell import Cell
     from maskwalk.bench.diagnosis import FILE, jobs, load_rows
-    from maskwalk.bench.run import Run, Unfinished, engine
+    from maskwalk.bench.run import Run, Unfinished
     from maskwalk.bench.subject import Subject
     from maskwalk.bench.text_diagnosis import resolved, text_jobs
     from maskwalk.decoding.draw import read_draw
@@ -105,7 +108,8 @@ def diagnose(
 
     plugins = bring_in(include)
     specs = [s.strip() for s in samplers.split(";") if s.strip()]
-    device, orders = check_device(device), whole("orders", orders, 1)
+    orders = whole("orders", orders, 1)
+    where = engines.engine_named(engine, workers, device, plugins, timeout, address, gpus)
     on_text = is_text_model(denoiser)
     if on_text:
         walks = (world, graph, walk, graph_seed, *(optimal or ()))
@@ -121,7 +125,7 @@ def diagnose(
             length,
             count=whole("count", count, 1),
         )
-        subject, notes = resolved(subject, device)
+        subject, notes = resolved(subject, check_device(device))
         say_notes([f"Note: {note}." for note in notes])
         names = [SAMPLERS.canonical(spec) for spec in specs or TRIED]
         work = text_jobs(subject, names, *read_draw(preset, draw, ties), orders, seed)
@@ -147,8 +151,8 @@ def diagnose(
             seed=seed,
         )
         names = [SAMPLERS.canonical(spec) for spec in specs]
-        work = jobs(cell, names, orders, optimal or (), device)
-    where = engine(whole("workers", workers, 1), device, plugins, timeout)
+        here = check_device(device) if optimal else device  # the best plans are found here
+        work = jobs(cell, names, orders, optimal or (), here)
     failed: Unfinished | None = None
     with tempfile.TemporaryDirectory() as nowhere:
         file = (Path(nowhere) if out_dir is None else out_dir) / FILE

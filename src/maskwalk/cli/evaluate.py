@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from maskwalk.cli import common
+from maskwalk.cli import common, engines
 from maskwalk.cli.common import bring_in, check_device, err, out, say_notes, say_written, stoppable
 from maskwalk.cli.text.shared import MODELS, ModelOption, Texts, Tokenizer, options_of
 from maskwalk.errors import MaskwalkError, whole
@@ -52,8 +52,12 @@ def evaluate(
         bool, typer.Option("--anyway", help="Go on although the contract is broken.")
     ] = False,
     workers: Annotated[
-        int, typer.Option(help="Processes for the baselines; the numbers do not depend on it.")
-    ] = 2,
+        int | None,
+        typer.Option(help="Processes for the baselines [2], or workers of a cluster [all]."),
+    ] = None,
+    engine: engines.Name = engines.PROCESSES,
+    address: engines.Address = None,
+    gpus: engines.Gpus = None,
     draw: Annotated[
         str,
         typer.Option(
@@ -90,7 +94,7 @@ def evaluate(
     from maskwalk.bench.verdict.run import evaluate as verdict_on
     from maskwalk.decoding.draw import read_draw
 
-    bring_in(include)
+    plugins = bring_in(include)
     options = options_of(tokenizer, rows, model_option)
     if denoiser is not None:
         file = None if texts is None else str(texts)
@@ -105,9 +109,19 @@ def evaluate(
             "--texts, --tokenizer, --rows and --model-option belong to a model of text: name it by "
             "--denoiser."
         )
+    place = engines.cluster_named(engine, workers, plugins, timeout, address, gpus)
+    if place is not None:  # its address is checked before the policy runs, which takes minutes
+        place.connect()
     with stoppable("the baselines that are finished are kept"):
         evaluation = verdict_on(
-            policy, suite, anyway=anyway, out=to, workers=workers, timeout=timeout, draw=draw
+            policy,
+            suite,
+            anyway=anyway,
+            out=to,
+            workers=2 if workers is None else workers,
+            timeout=timeout,
+            draw=draw,
+            engine=place,
         )
     if as_json:
         print(json.dumps(evaluation.as_dict()))

@@ -2,13 +2,16 @@
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from maskwalk.cli import common
+from maskwalk.cli import common, engines
 from maskwalk.cli.common import check_device, err, out, run_jobs, say_notes, say_written
 from maskwalk.errors import MaskwalkError, unknown
+
+if TYPE_CHECKING:
+    from maskwalk.bench.run import Engine
 
 
 def reproduce(
@@ -39,6 +42,9 @@ def reproduce(
     ] = None,
     device: Annotated[str | None, typer.Option(help="cpu or cuda (cuda if there is one).")] = None,
     workers: Annotated[int | None, typer.Option(help="Processes (one a CPU core).")] = None,
+    engine: engines.Name = engines.PROCESSES,
+    address: engines.Address = None,
+    gpus: engines.Gpus = None,
     timeout: common.Timeout = None,
 ) -> None:
     """Reproduce the paper: as it was printed, as the model does, as the sampler could.
@@ -56,7 +62,7 @@ def reproduce(
     import torch
 
     from maskwalk.bench.records import latest, load_records
-    from maskwalk.bench.run import Run, engine
+    from maskwalk.bench.run import Run
     from maskwalk.cli.compare import show
     from maskwalk.paper import reproduce
     from maskwalk.paper.compare import compare, pairs
@@ -65,25 +71,27 @@ def reproduce(
 
     if what != "paper":
         raise unknown("paper", what, ("paper",))
-    device = check_device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    cores = (os.cpu_count() or 1) if device == "cpu" and only != [reproduce.LANGUAGE] else 1
+    place = engines.engine_named(engine, workers, device, (), timeout, address, gpus, cores)
     if only == [reproduce.LANGUAGE]:
-        if train or workers:
+        if train or (workers and engine == engines.PROCESSES):
             raise MaskwalkError(
                 "--train and --workers are for the graph results; models of text are trained by "
                 "`maskwalk text train` and named by --models."
             )
-        language(to, quick, models, judge, device, timeout)
+        language(to, quick, models, judge, device, place)
         return
     if models or judge:
         raise MaskwalkError("--models and --judge belong to --only figure_language.")
-    workers = workers or (os.cpu_count() or 1 if device == "cpu" else 1)
-    _warn(device, quick)
+    if engine == engines.PROCESSES:
+        _warn(device, quick)
     if train or reproduce.lacking():
-        os.environ["MASKWALK_ZOO"] = str(reproduce.train(to, device))
+        os.environ["MASKWALK_ZOO"] = str(reproduce.train(to, check_device(device)))
     experiments = reproduce.paper(only, quick)
     jobs = {experiment.name: experiment.jobs(to) for experiment in experiments}
     for name, some in jobs.items():
-        run_jobs(Run(some, to / "records.jsonl", engine(workers, device, (), timeout)), name)
+        run_jobs(Run(some, to / "records.jsonl", place), name)
     keys = {job.key for some in jobs.values() for job in some}
     records = [record for record in latest(load_records(to)) if record["key"] in keys]
     flags = [f"--only {name}" for name in only or ()] + ["--quick"] * quick + ["--train"] * train
@@ -109,11 +117,13 @@ def language(
     models: Path | None,
     judge: str | None,
     device: str,
-    timeout: float | None = None,
+    place: "Engine",
 ) -> None:
-    """The experiment on text: write, score, replay; let the judge read; report."""
+    """The experiment on text: write, score, replay; let the judge read, here; report."""
+    import torch
+
     from maskwalk.analysis.judge import load_judge
-    from maskwalk.bench.run import Run, engine
+    from maskwalk.bench.run import Run
     from maskwalk.bench.text_experiment import TextExperiment
     from maskwalk.bench.versions import load_newest
     from maskwalk.cli.text.shared import judged
@@ -124,10 +134,10 @@ def language(
 
     file = shipped("experiments") / "paper" / f"{LANGUAGE}.toml"
     experiment = TextExperiment.load(file, quick, models)
+    device = device if torch.cuda.is_available() else "cpu"  # a cluster may have others
     _warn(device, quick)
     chosen = judge not in (None, "none")
     reader = load_judge(judge, device=device) if chosen else None  # first: it may not be there
-    place = engine(1, device, (), timeout)
     run_jobs(Run(experiment.jobs(to), to / "records.jsonl", place), "writing")
     if judge is None:
         try:

@@ -48,6 +48,18 @@ def code_of(maker: Callable[..., Any]) -> dict[str, str]:
     return _by_name(_code(maker)) if not _shipped(maker.__module__) else {}
 
 
+def named_files(text: str) -> list[str]:
+    """The paths that a spec names for its members to read; none where it is no spec."""
+    return list(_paths(text))
+
+
+def files_beside(file: Path) -> list[Path]:
+    """A user's file that was run (plugins.py), and the modules from its folder that are loaded."""
+    near = [m for m in list(sys.modules.values()) if _within(m, file.parent)]
+    paths = (Path(str(module.__file__)).resolve() for module in near)
+    return sorted({file, *(path for path in paths if path.is_file())})
+
+
 def _by_name(pairs: list[tuple[str, str]]) -> dict[str, str]:
     """A hash for every file name; files of one name in two places are one entry."""
     hashes: dict[str, set[str]] = {}
@@ -130,7 +142,7 @@ def _used(module: ModuleType) -> Iterator[ModuleType]:
 
 def _within(module: ModuleType, root: Path) -> bool:
     file = getattr(module, "__file__", None)
-    if file is None or _shipped(module.__name__):
+    if not isinstance(file, str) or _shipped(module.__name__):
         return False
     path = Path(file).resolve()
     if not path.is_relative_to(root):

@@ -1,7 +1,7 @@
 """The evaluation itself: contract, baselines (from the cache where they are), policy, replay."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
@@ -15,9 +15,10 @@ from maskwalk.analysis.contract.redraw import chooses_blindly, redrawn_share
 from maskwalk.analysis.contract.trial import broken_checks
 from maskwalk.analysis.losses import diagnose, exact_sequences
 from maskwalk.analysis.replay import check_replayable
+from maskwalk.bench.beside import Beside
 from maskwalk.bench.cell import Cell
 from maskwalk.bench.plan import Job
-from maskwalk.bench.run import Failure
+from maskwalk.bench.run import Engine, Failure
 from maskwalk.bench.time_limit import time_limit
 from maskwalk.bench.verdict.cache import Store
 from maskwalk.bench.verdict.files import write_evaluation
@@ -51,15 +52,17 @@ def evaluate(
     progress: bool = True,
     timeout: float | None = None,
     draw: str = "exact",
+    engine: Engine | None = None,
 ) -> Evaluation:
     """Contract, suite, and where the policy stands against the baselines' front.
 
     `policy`: a class (evaluated at every setting of its `sweep`), an instance, a registered spec,
     or "FILE.py:Class". A broken contract ends it there, unless `anyway`. Baselines run in `workers`
-    processes beside this one (0: here) and are kept in the user's cache, or under `out`. `timeout`
-    is how many seconds the contract of a setting, or one of its scenes, may take. `draw`: how the
-    policy's tokens are drawn, "draw(floor=0.2)" or a preset; the baselines' draws stay exact. A
-    truncated draw shapes the law, so the policy is then measured against the law.
+    processes beside this one (0: here), or on `engine` (run.py), and are kept in the user's cache,
+    or under `out`. `timeout` is how many seconds the contract of a setting, or one of its scenes,
+    may take. `draw`: how the policy's tokens are drawn, "draw(floor=0.2)" or a preset; the
+    baselines' draws stay exact. A truncated draw shapes the law, so the policy is then measured
+    against the law.
     """
     began = time.perf_counter()
     whole("workers", workers, 0)
@@ -81,7 +84,17 @@ def evaluate(
         store = Store(None if out is None else Path(out))
         with one_thread(), _Bar(progress) as bar:
             comparisons, baselines = _suite(
-                policy_settings, stages, store, workers, bar, timeout, drawn
+                policy_settings,
+                stages,
+                store,
+                lambda jobs: (
+                    Workers(jobs, workers, timeout=timeout)
+                    if engine is None
+                    else Beside(engine, jobs)
+                ),
+                bar,
+                timeout,
+                drawn,
             )
     seconds = time.perf_counter() - began
     settings = tuple(policy_settings.settings)
@@ -98,7 +111,7 @@ def _suite(
     found: Candidate,
     stages: Sequence[Scene],
     store: Store,
-    workers: int,
+    others: Callable[[Sequence[Job]], Workers | Beside],
     bar: "_Bar",
     timeout: float | None,
     drawn: tuple[str, str],
@@ -114,7 +127,7 @@ def _suite(
     bar.total = len(todo) + 2 * len(stages) * len(found.settings)
     mine: dict[tuple[Scene, str], Outcome] = {}
     more: dict[tuple[Scene, str], dict[str, Any]] = {}
-    with Workers(list(todo.values()), workers, timeout=timeout) as team:
+    with others(list(todo.values())) as team:
         for scene in stages:
             for label, sampler in found.settings.items():
                 bar.step(f"{label} · {scene.title}", team.ready())
