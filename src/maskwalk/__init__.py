@@ -45,6 +45,7 @@ PUBLIC = {
     "bench.records": ("Record", "read_records"),
     "bench.verdict.result": ("Evaluation",),
     "bench.verdict.run": ("evaluate",),
+    "report.notebook": ("Result", "Results", "run"),
     "testing.model": ("OracleModel",),
     "testing.result": ("Audit",),
     "testing.audit": ("audit",),
@@ -95,6 +96,9 @@ if TYPE_CHECKING:  # the same for type checkers, which do not run __getattr__ (t
     from maskwalk.denoisers.language.standins import STAND_INS as STAND_INS
     from maskwalk.denoisers.resolve import DENOISERS as DENOISERS
     from maskwalk.errors import MaskwalkError as MaskwalkError
+    from maskwalk.report.notebook import Result as Result
+    from maskwalk.report.notebook import Results as Results
+    from maskwalk.report.notebook import run as run
     from maskwalk.stats import Estimate as Estimate
     from maskwalk.streams import Purpose as Purpose
     from maskwalk.streams import Streams as Streams

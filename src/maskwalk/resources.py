@@ -166,14 +166,16 @@ def _manifest(file: Path, changed: int) -> dict[str, dict[str, Any]]:
     return models
 
 
-def need(module: str = "transformers", extra: str = "language") -> Any:
+def need(
+    module: str = "transformers", extra: str = "language", what: str = "Models of text"
+) -> Any:
     """A module of an optional extra, or a sentence that says what to install."""
     try:
         return import_module(module)
     except ImportError as problem:
         raise MaskwalkError(
-            f"Other people's language models need the package {module.split('.')[0]} "
-            f"({problem}); install it with: pip install 'maskwalk[{extra}]'."
+            f"{what} cannot be had without the package {module.split('.')[0]} ({problem}); "
+            f"install it with: pip install 'maskwalk[{extra}]'."
         ) from None
 
 

@@ -65,6 +65,15 @@ def as_tokens(given: Any) -> Tensor:
     return tokens.to(torch.int64)
 
 
+def as_streams(given: Any, seed: Any, tokens: Tensor) -> Any:
+    """The streams as given, or stream i of the seed for row i."""
+    if given is None:
+        return Streams(0 if seed is None else seed, torch.arange(len(tokens), device=tokens.device))
+    if seed is not None:
+        raise MaskwalkError("Give streams, which carry a seed, or seed, not both.")
+    return given
+
+
 def check_question(tokens: Tensor, denoiser: Any, streams: Any, trace: Any) -> None:
     """What `decode` is asked makes sense, or a sentence."""
     if not callable(denoiser) or lacking(denoiser, Denoiser):

@@ -13,7 +13,13 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from maskwalk.decoding.arguments import as_draw, as_sampler, as_tokens, check_question
+from maskwalk.decoding.arguments import (
+    as_draw,
+    as_sampler,
+    as_streams,
+    as_tokens,
+    check_question,
+)
 from maskwalk.decoding.canvas import Canvas, RoundStreams
 from maskwalk.decoding.checks import (
     check_finished,
@@ -41,26 +47,33 @@ class Decoded:
     widest: Int[Tensor, " batch"]  # the most positions that changed in one round
     trace: Trace | None = None
 
+    def __repr__(self) -> str:
+        rows, length = self.tokens.shape
+        calls = self.calls.double().mean()
+        return f"<Decoded {rows} sequences of {length} tokens, {calls:.3g} calls each>"
+
 
 def decode(
     sampler: Sampler | str,
     denoiser: Denoiser,
     tokens: Any,
     *,
-    streams: Streams,
+    streams: Streams | None = None,
+    seed: int | None = None,
     draw: Draw | str | None = None,
     ties: str | None = None,
     trace: bool | int = False,
 ) -> Decoded:
     """Fills every masked position of `tokens` (batch, length) with `sampler`, or a spec of one.
 
-    Positions that hold `denoiser.mask_id` are filled; everything else is given and kept. `streams`
-    carries the seed and one id per row: a row's result depends on nothing else. `draw` may be a
-    preset or a spec. `trace` records what happens to every row, or to as many first ones as it
-    says.
+    Positions that hold `denoiser.mask_id` are filled; everything else is given and kept. `seed`
+    [0] draws row i from stream i; `streams` carries a seed and an id per row instead: a row's
+    result depends on nothing else. `draw` may be a preset or a spec. `trace` records what happens
+    to every row, or to as many first ones as it says.
     """
     rule, tokens = as_sampler(sampler), as_tokens(tokens)
     drawing, ties = as_draw(draw, ties)
+    streams = as_streams(streams, seed, tokens)
     check_question(tokens, denoiser, streams, trace)
     batch, length = tokens.shape
     device = tokens.device
