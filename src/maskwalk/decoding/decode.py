@@ -67,9 +67,9 @@ def decode(
     """Fills every masked position of `tokens` (batch, length) with `sampler`, or a spec of one.
 
     Positions that hold `denoiser.mask_id` are filled; everything else is given and kept. `seed`
-    [0] draws row i from stream i; `streams` carries a seed and an id per row instead: a row's
-    result depends on nothing else. `draw` may be a preset or a spec. `trace` records what happens
-    to every row, or to as many first ones as it says.
+    draws row i from stream i; `streams` carries a seed and an id per row instead: a row's result
+    depends on nothing else. `draw` may be a preset or a spec. `trace` records what happens to every
+    row, or to as many first ones as it says.
     """
     rule, tokens = as_sampler(sampler), as_tokens(tokens)
     drawing, ties = as_draw(draw, ties)
