@@ -45,6 +45,7 @@ PUBLIC = {
     "bench.records": ("Record", "read_records"),
     "bench.verdict.result": ("Evaluation",),
     "bench.verdict.run": ("evaluate",),
+    "bench.verdict.suite": ("Scene",),
     "report.notebook": ("Result", "Results", "run"),
     "testing.model": ("OracleModel",),
     "testing.result": ("Audit",),
@@ -68,6 +69,7 @@ if TYPE_CHECKING:  # the same for type checkers, which do not run __getattr__ (t
     from maskwalk.bench.records import read_records as read_records
     from maskwalk.bench.verdict.result import Evaluation as Evaluation
     from maskwalk.bench.verdict.run import evaluate as evaluate
+    from maskwalk.bench.verdict.suite import Scene as Scene
     from maskwalk.decoding.canvas import Canvas as Canvas
     from maskwalk.decoding.canvas import RoundStreams as RoundStreams
     from maskwalk.decoding.decode import Decoded as Decoded

@@ -1,6 +1,6 @@
 """Several runs on the same prompts and random streams, and the paired differences between them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
@@ -10,6 +10,7 @@ import pyarrow as pa
 from jaxtyping import Float64
 
 from maskwalk.errors import MaskwalkError, unknown
+from maskwalk.report.estimates import NONE
 from maskwalk.report.notebook.result import COHERENCE, Result, labels
 from maskwalk.report.notebook.shown import Shown, table
 from maskwalk.resources import need
@@ -100,7 +101,7 @@ class Results:
         found = paired_difference(one - other)
         return Paired(first.label, second.label, found, found.p)
 
-    def _rows(self) -> tuple[list[str], list[list[str]]]:
+    def _rows(self, more: Sequence[str]) -> tuple[list[str], list[list[str]]]:
         head = ["", METRICS.cost.title]
         rows = [[label, repr(run.calls)] for label, run in zip(self.labels, self.runs)]
         if any(run.coherence is not None for run in self):
@@ -111,11 +112,17 @@ class Results:
             rows[0] += ["", ""]
             for row, paired in zip(rows[1:], self.differences):
                 row += [interval(paired.difference), p_value(paired.p)]
+        for key in more:
+            if not any(key in run.metrics for run in self):
+                raise unknown("metric of these runs", key, self.runs[0].metrics)
+            head.append(METRICS.describe(key, self.runs[0].record.get("described")).title)
+            numbers = [run.metrics.get(key) for run in self]
+            rows = [[*row, NONE if n is None else repr(n)] for row, n in zip(rows, numbers)]
         return head, rows
 
-    def table(self) -> Shown:
-        """Calls and coherence of every run, and the paired difference to the first."""
-        head, rows = self._rows()
+    def table(self, *metrics: str) -> Shown:
+        """Calls and coherence of every run, the paired difference to the first, and `metrics`."""
+        head, rows = self._rows(metrics)
         return table(head, rows, left=(0,), note=NOTE)
 
     def to_arrow(self) -> pa.Table:

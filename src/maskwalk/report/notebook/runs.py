@@ -17,6 +17,7 @@ from maskwalk.errors import MaskwalkError, shown, unknown
 from maskwalk.report.notebook.result import Result
 from maskwalk.report.notebook.results import Results
 from maskwalk.specs import Spec, load_installed_plugins, load_plugin, parse
+from maskwalk.worlds.metrics import METRICS
 from maskwalk.worlds.walks.graphs.files import kept_graph
 from maskwalk.worlds.world import World, build_world
 
@@ -47,7 +48,7 @@ def run(  # type: ignore[misc]  # the two above say which result, this one which
     count: int = 512,
     per_prompt: int = 1,
     seed: int = 0,
-    metrics: Sequence[str] | None = None,
+    metrics: Sequence[str] = (),
     device: str = "cpu",
     trace: bool | int = TRACED,
     include: str | Sequence[str] = (),
@@ -57,7 +58,8 @@ def run(  # type: ignore[misc]  # the two above say which result, this one which
     Everything is a spec, as for `maskwalk sample`; a sampler may also be an object, a graph a
     `Graph` or a networkx graph. In a list every member is a sampler, or a dict that may change
     sampler, denoiser, preset, draw and ties: all have the same prompts and random streams, and the
-    result has paired differences to the first. `trace` says how many sequences are followed.
+    result has paired differences to the first. `metrics` are measured besides the world's own;
+    `trace` says how many sequences are followed.
     """
     load_installed_plugins()
     for path in [include] if isinstance(include, str) else include:
@@ -76,15 +78,17 @@ def run(  # type: ignore[misc]  # the two above say which result, this one which
         "count": count,
         "per_prompt": per_prompt,
         "seed": seed,
-        "metrics": None if metrics is None else tuple(metrics),
     }
+    more = (metrics,) if isinstance(metrics, str) else tuple(metrics)
+    for name in more:
+        METRICS.canonical(name)
     _check_device(device)
     if not isinstance(sampler, list | tuple):
-        return _one(common | {"sampler": sampler}, device, trace)
+        return _decoded(*_cell(common | {"sampler": sampler}, more), device, trace)
     if not sampler:
         raise MaskwalkError("There is nothing to run: the list of samplers is empty.")
     settings = [common | _setting(member) for member in sampler]
-    cells = [_cell(setting) for setting in settings]
+    cells = [_cell(setting, more) for setting in settings]
     if len({cell.world for cell, _ in cells}) > 1:
         raise MaskwalkError(
             "The runs of one list share their prompts, and these denoisers know different worlds: "
@@ -93,17 +97,13 @@ def run(  # type: ignore[misc]  # the two above say which result, this one which
     return Results(tuple(_decoded(*cell, device, trace) for cell in cells))
 
 
-def _one(setting: dict[str, Any], device: str, trace: bool | int) -> Result:
-    return _decoded(*_cell(setting), device, trace)
-
-
 def _decoded(cell: Cell, sampler: Sampler | None, device: str, trace: bool | int) -> Result:
     record, decoded = run_cell(cell, device, trace, sampler)
     return Result(cell, record, decoded, build_world(cell.world))
 
 
-def _cell(setting: dict[str, Any]) -> tuple[Cell, Sampler | None]:
-    """The cell, and the sampler where it was given as an object."""
+def _cell(setting: dict[str, Any], metrics: tuple[str, ...]) -> tuple[Cell, Sampler | None]:
+    """The cell, with metrics besides the world's own, and the sampler if it is an object."""
     rule = setting["sampler"]
     if isinstance(rule, type) and issubclass(rule, Sampler):
         raise MaskwalkError(
@@ -116,9 +116,12 @@ def _cell(setting: dict[str, Any]) -> tuple[Cell, Sampler | None]:
         _named(key, setting[key])
     if not isinstance(rule, Sampler):
         spec = preset_sampler(setting["preset"], SAMPLER) if rule is None else rule
-        return Cell.checked(**setting | {"sampler": spec}), None
-    cell = Cell.checked(**setting | {"sampler": SAMPLER})
-    return replace(cell, sampler=spec_of(rule)), rule
+        cell, rule = Cell.checked(**setting | {"sampler": spec}), None
+    else:
+        cell = Cell.checked(**setting | {"sampler": SAMPLER})
+        cell = replace(cell, sampler=spec_of(rule))
+    every = tuple(dict.fromkeys((*cell.metrics, *metrics)))
+    return replace(cell, metrics=every), rule
 
 
 def _setting(member: Any) -> dict[str, Any]:
