@@ -5,12 +5,18 @@ from typing import Annotated
 
 import typer
 
-from maskwalk.cli import common
+from maskwalk.cli import common, complete
 from maskwalk.cli.common import bring_in, check_device, out, run_jobs
 
 
 def bench(
-    experiment: Annotated[Path, typer.Argument(help="A TOML file; see experiments/.")],
+    experiment: Annotated[
+        Path,
+        typer.Argument(
+            help="A TOML file, or the name of a shipped one, such as quickstart.",
+            autocompletion=complete.experiments,
+        ),
+    ],
     to: Annotated[Path, typer.Option("--out", help="Directory for records.jsonl.")],
     quick: Annotated[
         bool, typer.Option("--quick", help="At most 32 prompts a cell, one sample of each.")
@@ -26,18 +32,22 @@ def bench(
     (skipped.jsonl says why), and the exit code is 2. Where a file of yours was edited since, the
     cells that depend on it are run again.
 
-    Example: maskwalk bench experiments/quickstart.toml --out runs/mine --workers 2
+    Example: maskwalk bench quickstart --out runs/mine --workers 2
 
-    Example: maskwalk bench experiments/paper/figure_language.toml --quick --out runs/text
+    Example: maskwalk bench paper/figure_language --quick --out runs/text
     """
     from maskwalk.bench.experiment import load_experiment
     from maskwalk.bench.records import latest, load_records
     from maskwalk.bench.run import Run, Unfinished, engine
-    from maskwalk.errors import whole
+    from maskwalk.errors import unknown, whole
     from maskwalk.report.terminal import terminal_table
+    from maskwalk.resources import at_hand
 
     plugins = bring_in(include)
-    jobs = load_experiment(experiment, quick).jobs(to)
+    file = at_hand(experiment, "experiments", ".toml")
+    if not file.exists() and not file.suffix:
+        raise unknown("experiment", str(experiment), complete.experiment_names())
+    jobs = load_experiment(file, quick).jobs(to)
     workers = whole("workers", workers, 1)
     place = engine(workers, check_device(device), plugins, timeout)
     failed: Unfinished | None = None

@@ -11,9 +11,6 @@ from rich.text import Text
 
 from maskwalk.cli import common
 from maskwalk.cli.common import bring_in, check_device, err, out, run_jobs
-from maskwalk.report.estimates import half_text
-from maskwalk.report.losses import settled_row
-from maskwalk.stats import half_width
 
 Row = dict[str, Any]
 LEGEND = (
@@ -118,6 +115,7 @@ def diagnose(
 def table(rows: list[Row]) -> Group:
     """The rows for a person, in 80 columns."""
     from maskwalk.bench.labels import samplers
+    from maskwalk.report.losses import settled_row
     from maskwalk.worlds.metrics import METRICS
 
     cost, quality = METRICS.cost, METRICS.describe("coherence")
@@ -152,6 +150,9 @@ def kl_shown(row: Row, bound: str) -> str:
 
 def number(value: float | None, se: float | None = None, digits: int = 2) -> str:
     """A value ± half of its 95 % interval; – where it is not known."""
+    from maskwalk.report.estimates import half_text
+    from maskwalk.stats import half_width
+
     if value is None or value != value:
         return "–"
     if value == float("inf"):

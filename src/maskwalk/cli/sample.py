@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from maskwalk.cli import common
+from maskwalk.cli import common, complete
 from maskwalk.cli.common import bring_in, check_device, out, say_written
 
 if TYPE_CHECKING:
@@ -22,7 +22,10 @@ def sample(
     denoiser: common.Denoiser = "oracle",
     sampler: Annotated[
         str | None,
-        typer.Option(help="The sampler, as a spec [the preset's, or bisection(order=1)]."),
+        typer.Option(
+            help="The sampler, as a spec [the preset's, or bisection(order=1)].",
+            autocompletion=complete.samplers,
+        ),
     ] = None,
     task: common.Task = "unconditional",
     preset: common.Preset = "exact",
