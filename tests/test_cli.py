@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
-from maskwalk import __version__
+from maskwalk import __version__, resources
 from maskwalk.samplers import SAMPLERS
 
 SMALL = ["--graph", "st_er(nodes=20, p=0.1)", "--length", "8", "--count", "8"]
@@ -19,12 +20,22 @@ def at_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_version_and_help(cli) -> None:
-    assert cli("--version") == (0, f"{__version__}\n", "")
+    code, out, err = cli("--version")
+    assert code == 0 and err == "" and out.startswith(f"{__version__} (")
+    assert f"torch {torch.__version__.partition('+')[0]}" in out
+    assert resources.commit() is None or f"commit {str(resources.commit())[:12]}, " in out
     code, out, _ = cli("--help")
     assert code == 0
     for command in ("list", "sample", "bench", "report", "diagnose", "theory", "zoo", "train"):
         assert command in out
         assert cli(command, "--help")[0] == 0
+
+
+def test_the_command_line_starts_without_torch() -> None:
+    slow = "{'torch', 'scipy', 'networkx', 'matplotlib'}"
+    words = f"import sys, maskwalk.cli.main; print(sorted({slow} & {{*sys.modules}}))"
+    done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
 
 
 def test_help_shows_what_is_in_brackets(cli) -> None:

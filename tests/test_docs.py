@@ -143,7 +143,7 @@ def test_the_test_of_the_audit_page_passes_and_can_fail(
     del sys.modules["my_decoder"]
 
 
-@pytest.mark.parametrize("page", ["docs/diagnosis.md", "README.md"])
+@pytest.mark.parametrize("page", ["docs/diagnosis.md", "docs/library.md", "README.md"])
 def test_the_python_of_a_page_runs(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(DOCS.parent)
     text = (DOCS.parent / page).read_text("utf-8")

@@ -1,14 +1,18 @@
-"""`maskwalk new sampler`: what it writes works as it stands; what it must not do it does not."""
+"""`maskwalk new`: its files work as they stand, their tests can fail, nothing is overwritten."""
 
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from maskwalk.cli.new import class_name
+from maskwalk.cli.new import KINDS, class_name
+from maskwalk.errors import MaskwalkError
 from maskwalk.samplers import SAMPLERS
+from maskwalk.specs.registry import TABLES
 
 
 @pytest.fixture(autouse=True)
@@ -35,6 +39,64 @@ def test_the_skeleton_passes_its_own_test(cli, tmp_path: Path) -> None:
     code, out, _ = cli("list", "samplers", "--include", str(home / "by_halves.py"))
     assert code == 0 and "by_halves(bound=0.5)" in out
     del SAMPLERS._makers["by_halves"]
+
+
+OTHERS = [kind for kind in KINDS if kind != "sampler"]
+# In each file, a line that is wrong: another graph every time, nothing masked as said, …
+WRONG = {
+    "graph": ("seed=seed)", "seed=None)"),
+    "task": ("% gap == 0", "% gap == 1"),
+    "denoiser": ("+ self.blur / self.vocab_size", "+ self.blur"),
+    "metric": (".double().mean(1)", ".double().sum(1)"),
+    "world": ("1.0 - torch.eye", "torch.eye"),
+}
+
+
+@pytest.fixture
+def tables_as_before() -> Iterator[None]:
+    """What a test registers is forgotten after it."""
+    before = [(table, dict(table._members)) for table in TABLES]
+    yield
+    for table, members in before:
+        table._members.clear()
+        table._members.update(members)
+
+
+def failures(name: str) -> list[str]:
+    """The tests of test_NAME.py that fail, run here: a process of their own costs ten seconds."""
+    tests = {k: v for k, v in vars(import_module(f"test_{name}")).items() if k.startswith("test_")}
+    failed = []
+    for key, test in tests.items():
+        try:
+            test()
+        except (AssertionError, MaskwalkError):
+            failed.append(key)
+    assert len(tests) > 1
+    return failed
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_every_kind_passes_its_own_test_and_fails_it_when_wrong(
+    cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tables_as_before: None, kind: str
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    code, out, err = cli("new", kind, f"own_{kind}")
+    assert code == 0 and f"own_{kind}.py" in out.partition("Next: maskwalk sample")[2], err
+    assert failures(f"own_{kind}") == []
+    assert cli("new", kind, f"bad_{kind}")[0] == 0
+    file, (right, wrong) = tmp_path / f"bad_{kind}.py", WRONG[kind]
+    assert right in file.read_text()
+    file.write_text(file.read_text().replace(right, wrong))
+    assert failures(f"bad_{kind}") != []
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("world", "walk"), ("graph", "st_er"), ("task", "given"), ("metric", "tv1")]
+)
+def test_a_name_that_is_taken_is_refused(cli, tmp_path: Path, kind: str, name: str) -> None:
+    code, _, err = cli("new", kind, name)
+    assert code == 2 and f"There is a {kind} {name} already" in " ".join(err.split())
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_nothing_is_overwritten(cli, tmp_path: Path) -> None:

@@ -38,6 +38,12 @@ def test_the_published_spread_is_turned_into_the_error_of_the_mean() -> None:
     assert np.mean(errors**2) == pytest.approx(means.mean(axis=1).var(), rel=0.03)
 
 
+def test_an_estimate_of_values_is_clustered_by_prompt() -> None:
+    values, prompts = torch.tensor([0.0, 0.0, 1.0, 1.0]), torch.tensor([0, 0, 1, 1])
+    assert stats.Estimate.of(values, prompts).se == pytest.approx(0.5)  # two units: 0 and 1
+    assert stats.Estimate.of(values).se == pytest.approx(math.sqrt(1 / 3) / 2)
+
+
 def test_ratio_and_mean_agree_for_equal_sizes() -> None:
     amounts = torch.tensor([1.0, 4.0, 2.0, 5.0])
     plain = stats.plain_mean(amounts / 2)

@@ -45,6 +45,8 @@ PUBLIC = {
     "bench.records": ("Record", "read_records"),
     "bench.verdict.result": ("Evaluation",),
     "bench.verdict.run": ("evaluate",),
+    "bench.verdict.suite": ("Scene",),
+    "report.notebook": ("Result", "Results", "run"),
     "testing.model": ("OracleModel",),
     "testing.result": ("Audit",),
     "testing.audit": ("audit",),
@@ -67,6 +69,7 @@ if TYPE_CHECKING:  # the same for type checkers, which do not run __getattr__ (t
     from maskwalk.bench.records import read_records as read_records
     from maskwalk.bench.verdict.result import Evaluation as Evaluation
     from maskwalk.bench.verdict.run import evaluate as evaluate
+    from maskwalk.bench.verdict.suite import Scene as Scene
     from maskwalk.decoding.canvas import Canvas as Canvas
     from maskwalk.decoding.canvas import RoundStreams as RoundStreams
     from maskwalk.decoding.decode import Decoded as Decoded
@@ -95,6 +98,9 @@ if TYPE_CHECKING:  # the same for type checkers, which do not run __getattr__ (t
     from maskwalk.denoisers.language.standins import STAND_INS as STAND_INS
     from maskwalk.denoisers.resolve import DENOISERS as DENOISERS
     from maskwalk.errors import MaskwalkError as MaskwalkError
+    from maskwalk.report.notebook import Result as Result
+    from maskwalk.report.notebook import Results as Results
+    from maskwalk.report.notebook import run as run
     from maskwalk.stats import Estimate as Estimate
     from maskwalk.streams import Purpose as Purpose
     from maskwalk.streams import Streams as Streams

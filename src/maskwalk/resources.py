@@ -15,8 +15,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from maskwalk.errors import MaskwalkError
 from maskwalk.reading import Shape, Wrong, anything, json_value, shown
 from maskwalk.reading.models import MODELS
@@ -34,8 +32,24 @@ def shipped(name: str) -> Path:
     return inside if inside.is_dir() else PACKAGE.parent.parent / name
 
 
+def at_hand(path: Path, folder: str, suffix: str = "") -> Path:
+    """A path as it is; where nothing is there, the shipped one of that name, if there is one.
+
+    "quickstart", "quickstart.toml" and "experiments/quickstart.toml" name the same experiment.
+    """
+    if path.exists() or path.is_absolute() or ".." in path.parts:
+        return path
+    inside = path.relative_to(folder) if path.parts[:1] == (folder,) else path
+    for name in (inside, inside.with_name(inside.name + suffix)) if inside.parts else ():
+        if (shipped(folder) / name).exists():
+            return shipped(folder) / name
+    return path
+
+
 def commit() -> str | None:
     """The commit of the checkout this package runs from, if it is one."""
+    if not (PACKAGE.parent.parent / ".git").exists():  # installed, maybe inside another checkout
+        return None
     command = ["git", "-C", str(PACKAGE), "rev-parse", "HEAD"]
     try:
         found = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
@@ -166,14 +180,16 @@ def _manifest(file: Path, changed: int) -> dict[str, dict[str, Any]]:
     return models
 
 
-def need(module: str = "transformers", extra: str = "language") -> Any:
+def need(
+    module: str = "transformers", extra: str = "language", what: str = "Models of text"
+) -> Any:
     """A module of an optional extra, or a sentence that says what to install."""
     try:
         return import_module(module)
     except ImportError as problem:
         raise MaskwalkError(
-            f"Other people's language models need the package {module.split('.')[0]} "
-            f"({problem}); install it with: pip install 'maskwalk[{extra}]'."
+            f"{what} cannot be had without the package {module.split('.')[0]} ({problem}); "
+            f"install it with: pip install 'maskwalk[{extra}]'."
         ) from None
 
 
@@ -263,6 +279,8 @@ def _address_space() -> Iterator[int]:
 @contextmanager
 def one_thread() -> Iterator[None]:
     """One torch thread: on many small tensors more of them wait for each other longer than work."""
+    import torch  # `maskwalk --version` does not wait for it
+
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -39,6 +39,11 @@ class Estimate:
     n: int
     extra: dict[str, Any] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, values: Shaped[Tensor, " n"], prompts: Tensor | None = None) -> "Estimate":
+        """The mean of a number a sequence, with the error of the prompts' means."""
+        return plain_mean(values, prompts)
+
     def as_dict(self) -> dict[str, Any]:
         """As it stands in a record."""
         shown = {"value": self.value, "se": self.se, "n": self.n, **self.extra}

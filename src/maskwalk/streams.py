@@ -87,6 +87,9 @@ class Streams:
         self.seed, self.ids = checked_seed(seed), ids.to(torch.int64)
         self.key = (self.seed & WORD, (self.seed >> 32) & WORD)
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: seed {self.seed}, {len(self.ids)} sequences>"
+
     def select(self, rows: Tensor) -> "Streams":
         """The streams of some of the rows (an index or a boolean mask)."""
         return Streams(self.seed, self.ids[rows])

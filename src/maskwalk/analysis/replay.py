@@ -57,6 +57,10 @@ class Replayed:
     log_law: Float64[Tensor, " batch"] | None = None  # log ν(x | given)
     split: dict[str, Tensor] = field(default_factory=dict)  # TERMS, where ν has an oracle
 
+    def __repr__(self) -> str:
+        bits = "" if self.loss is None else f", {float(self.loss.mean()):.3g} nats lost each"
+        return f"<Replayed: {len(self.calls)} sequences in {self.rounds} rounds{bits}>"
+
     @property
     def loss(self) -> Float64[Tensor, " batch"] | None:
         """S = log ν(x | given) − log q_ω(x | given), in nats."""

@@ -23,7 +23,7 @@ from maskwalk.bench.stored import lean_row
 from maskwalk.decoding.draw import DRAWS, mode_name
 from maskwalk.errors import MaskwalkError
 from maskwalk.reading import Shape, Wrong, json_value, unpacked
-from maskwalk.resources import read_file
+from maskwalk.resources import at_hand, read_file
 from maskwalk.specs import Spec
 from maskwalk.stats import settled_se
 from maskwalk.worlds.metrics import METRICS
@@ -306,13 +306,14 @@ def read_records(path: str | Path) -> pa.Table:
     """The records of a run as a table: a row a record, a column a setting or a number.
 
     `.to_pandas()` for those who have pandas; what a record does not have is null. Of a cell that
-    was run again the newest record counts.
+    was run again the newest record counts. `results/paper` and its like are also found where the
+    package is installed.
     """
     from maskwalk.bench.versions import newest
 
     rows = [
         {key: record.get(key) for key in SETTINGS} | numbers(record)
-        for record in newest(as_written(Path(path)))[0]
+        for record in newest(as_written(at_hand(Path(path), "results")))[0]
     ]
     columns = dict.fromkeys(key for row in rows for key in row)
     return pa.table({key: [row.get(key) for row in rows] for key in columns})

@@ -5,12 +5,18 @@ from typing import Annotated
 
 import typer
 
-from maskwalk.cli import common, engines
+from maskwalk.cli import common, complete, engines
 from maskwalk.cli.common import bring_in, out, run_jobs
 
 
 def bench(
-    experiment: Annotated[Path, typer.Argument(help="A TOML file; see experiments/.")],
+    experiment: Annotated[
+        Path,
+        typer.Argument(
+            help="A TOML file, or the name of a shipped one, such as quickstart.",
+            autocompletion=complete.experiments,
+        ),
+    ],
     to: Annotated[Path, typer.Option("--out", help="Directory for records.jsonl.")],
     quick: Annotated[
         bool, typer.Option("--quick", help="At most 32 prompts a cell, one sample of each.")
@@ -29,20 +35,25 @@ def bench(
     (skipped.jsonl says why), and the exit code is 2. Where a file of yours was edited since, the
     cells that depend on it are run again.
 
-    Example: maskwalk bench experiments/quickstart.toml --out runs/mine --workers 2
+    Example: maskwalk bench quickstart --out runs/mine --workers 2
 
-    Example: maskwalk bench experiments/paper/figure_language.toml --quick --out runs/text
+    Example: maskwalk bench paper/figure_language --quick --out runs/text
 
-    Example: maskwalk bench experiments/atlas.toml --out runs/atlas --engine ray --address auto
+    Example: maskwalk bench atlas --out runs/atlas --engine ray --address auto
     """
     from maskwalk.bench.experiment import load_experiment
     from maskwalk.bench.records import latest, load_records
     from maskwalk.bench.run import Run, Unfinished
+    from maskwalk.errors import unknown
     from maskwalk.report.terminal import terminal_table
+    from maskwalk.resources import at_hand
 
     plugins = bring_in(include)
     place = engines.engine_named(engine, workers, device, plugins, timeout, address, gpus)
-    jobs = load_experiment(experiment, quick).jobs(to)
+    file = at_hand(experiment, "experiments", ".toml")
+    if not file.exists() and not file.suffix:
+        raise unknown("experiment", str(experiment), complete.experiment_names())
+    jobs = load_experiment(file, quick).jobs(to)
     failed: Unfinished | None = None
     try:
         run_jobs(Run(jobs, to / "records.jsonl", place))

@@ -7,12 +7,17 @@ import typer
 from rich.padding import Padding
 from rich.text import Text
 
+from maskwalk.cli import complete
 from maskwalk.cli.common import Include, bring_in, out
 from maskwalk.errors import unknown
 
 if TYPE_CHECKING:
     from maskwalk.specs import Registry
 
+MODELS = (
+    "Also zoo:NAME (a shipped model, which brings its world; `maskwalk zoo`), the directory of a "
+    "model that `maskwalk train` wrote, and, for `maskwalk generate`, hf:NAME (docs/your_model.md)."
+)
 PAPER = (
     "The paper: Bansal, Cholyeon, Kumar, Sanghavi, Sarkar, Understanding Parallel Samplers in "
     "Masked Diffusion via Random Walks on Graphs."
@@ -20,7 +25,10 @@ PAPER = (
 
 
 def list_(
-    kind: Annotated[str, typer.Argument(help="Only this kind, for example samplers.")] = "",
+    kind: Annotated[
+        str,
+        typer.Argument(help="Only this kind, for example samplers.", autocompletion=complete.kinds),
+    ] = "",
     include: Include = None,
 ) -> None:
     """Everything a spec can name: worlds, tasks, samplers, scores, draws, denoisers, maskings, …
@@ -52,6 +60,8 @@ def list_(
                 out.print(
                     Padding(Text(f"Source: {origin}", style="dim"), (0, 0, 0, 6), expand=False)
                 )
+        if title == "denoisers":
+            out.print(Padding(Text(MODELS, style="dim"), (1, 0, 0, 2), expand=False))
         if title == "samplers":
             out.print(Padding(Text(PAPER, style="dim"), (1, 0, 0, 2), expand=False))
         out.print()

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from maskwalk.cli import complete
 from maskwalk.errors import MaskwalkError
 from maskwalk.specs import load_installed_plugins, load_plugin
 
@@ -33,25 +34,45 @@ out, err = Plain(), Plain(stderr=True)
 
 World = Annotated[
     str | None,
-    typer.Option(help="The world, as a spec, such as 'walk(length=16)'; `maskwalk list worlds`."),
+    typer.Option(
+        help="The world, as a spec, such as 'walk(length=16)'; `maskwalk list worlds`.",
+        autocompletion=complete.worlds,
+    ),
 ]
 Graph = Annotated[
-    str | None, typer.Option(help="Of a world of walks: the graph \\[st_er(nodes=500, p=0.01)].")
+    str | None,
+    typer.Option(
+        help="Of a world of walks: the graph \\[st_er(nodes=500, p=0.01)].",
+        autocompletion=complete.graphs,
+    ),
 ]
-Walk = Annotated[str | None, typer.Option(help="… the law of walks on it \\[lazy(stay=0.125)].")]
+Walk = Annotated[
+    str | None,
+    typer.Option(
+        help="… the law of walks on it \\[lazy(stay=0.125)].", autocompletion=complete.walks
+    ),
+]
 Length = Annotated[
     int | None, typer.Option(help="… tokens in a walk [24], or of a model of text [256].")
 ]
 GraphSeed = Annotated[int | None, typer.Option(help="… seed of the graph [0].")]
 Denoiser = Annotated[
-    str, typer.Option(help="oracle, zoo:NAME (brings its world), or a trained directory.")
+    str,
+    typer.Option(
+        help="oracle, zoo:NAME (brings its world), or a trained directory.",
+        autocompletion=complete.denoisers,
+    ),
 ]
-Task = Annotated[str, typer.Option(help="unconditional, endpoints or bottleneck.")]
+Task = Annotated[
+    str,
+    typer.Option(help="unconditional, endpoints or bottleneck.", autocompletion=complete.tasks),
+]
 Preset = Annotated[
     str,
     typer.Option(
         help="A decoding by name: exact, as_published; with a sampler of its own llada, dream, "
-        "fast_dllm, dinfer, mdlm, remdm. See maskwalk list presets."
+        "fast_dllm, dinfer, mdlm, remdm. See maskwalk list presets.",
+        autocompletion=complete.presets,
     ),
 ]
 DrawSpec = Annotated[

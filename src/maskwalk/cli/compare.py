@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from maskwalk.cli import complete
 from maskwalk.cli.common import AsJson, out, say_notes
 from maskwalk.specs import parse
 
@@ -19,7 +20,13 @@ TABLE = {
 
 
 def compare(
-    directory: Annotated[Path, typer.Argument(help="Where `maskwalk reproduce` or `bench` wrote.")],
+    directory: Annotated[
+        Path,
+        typer.Argument(
+            help="Where `maskwalk reproduce` or `bench` wrote, or the name of shipped records.",
+            autocompletion=complete.results,
+        ),
+    ] = Path("results/paper"),
     mode: Annotated[
         str, typer.Option(help="as_published, exact or oracle: whose columns to show.")
     ] = "as_published",
@@ -40,6 +47,8 @@ def compare(
     RMSE is over all cells and over those the paper prints above .05; rank is Spearman's over the
     latter, beside the value that two measurements of the paper's size have on average.
 
+    Without a directory: the records of the full run on an H200, which come with the package.
+
     Example: maskwalk compare runs/paper --json
 
     Example: maskwalk compare results/suspects --with results/paper --column two_b1
@@ -49,10 +58,11 @@ def compare(
     from maskwalk.paper.compare import compare as compared
     from maskwalk.paper.ledger import markdown, verdicts
     from maskwalk.paper.spread import spread
+    from maskwalk.resources import at_hand
 
     records = []
     for place in (directory, *(beside or ())):
-        counting, aside = load_newest(place, lean=True)
+        counting, aside = load_newest(at_hand(place, "results"), lean=True)
         records += counting
         say_notes(aside.lines())
     if column is not None:

@@ -14,9 +14,6 @@ from maskwalk.cli import common, engines
 from maskwalk.cli.common import bring_in, check_device, err, out, run_jobs, say_notes
 from maskwalk.cli.text.shared import TRIED, ModelOption, Texts, Tokenizer, options_of
 from maskwalk.errors import MaskwalkError
-from maskwalk.report.estimates import half_text
-from maskwalk.report.losses import settled_row
-from maskwalk.stats import half_width
 
 Row = dict[str, Any]
 LEGEND = (
@@ -176,6 +173,7 @@ def diagnose(
 def table(rows: list[Row]) -> Group:
     """The rows for a person, in 80 columns."""
     from maskwalk.bench.labels import samplers
+    from maskwalk.report.losses import settled_row
     from maskwalk.worlds.metrics import METRICS
 
     cost, quality = METRICS.cost, METRICS.describe("coherence")
@@ -250,6 +248,9 @@ def kl_shown(row: Row, bound: str) -> str:
 
 def number(value: float | None, se: float | None = None, digits: int = 2) -> str:
     """A value ± half of its 95 % interval; – where it is not known."""
+    from maskwalk.report.estimates import half_text
+    from maskwalk.stats import half_width
+
     if value is None or value != value:
         return "–"
     if value == float("inf"):

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from maskwalk.cli import common
+from maskwalk.cli import common, complete
 from maskwalk.cli.common import bring_in, check_device, out
 from maskwalk.errors import MaskwalkError, seed_number, whole
 
@@ -31,7 +31,8 @@ def generate(
     sampler: Annotated[
         str | None,
         typer.Option(
-            help="Default: the preset's, or confidence(block=1); if causal left_to_right."
+            help="Default: the preset's, or confidence(block=1); if causal left_to_right.",
+            autocompletion=complete.samplers,
         ),
     ] = None,
     prompt: Annotated[str, typer.Option(help="Text in front.")] = "",

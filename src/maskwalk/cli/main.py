@@ -17,6 +17,7 @@ from maskwalk.cli.common import err, out
 from maskwalk.cli.compare import compare
 from maskwalk.cli.convert import convert
 from maskwalk.cli.diagnose import diagnose
+from maskwalk.cli.docs import docs
 from maskwalk.cli.evaluate import evaluate
 from maskwalk.cli.generate import generate
 from maskwalk.cli.new import new
@@ -61,6 +62,7 @@ for command in (
     zoo,
     train,
     verify,
+    docs,
 ):
     app.command()(command)
 app.add_typer(text)
@@ -69,12 +71,31 @@ app.add_typer(new)
 
 @app.callback(invoke_without_command=True)
 def root(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print version, commit, torch and stop.")
+    ] = False,
 ) -> None:
     """Shared options."""
     if version:
-        out.print(__version__)
+        out.print(versions(), soft_wrap=True)
         raise typer.Exit
+
+
+def versions() -> str:
+    """The version, and what results depend on: commit, torch, Python."""
+    from importlib.metadata import PackageNotFoundError
+    from importlib.metadata import version as installed
+
+    from maskwalk.resources import commit
+
+    try:
+        torch = installed("torch")
+    except PackageNotFoundError:
+        torch = "not installed"
+    revision = commit()
+    code = f"commit {revision[:12]}, " if revision else ""
+    python = ".".join(map(str, sys.version_info[:3]))
+    return f"{__version__} ({code}torch {torch}, Python {python})"
 
 
 def main() -> None:

@@ -1,17 +1,27 @@
-"""`maskwalk new`: files to start from."""
+"""`maskwalk new`: files to start from, with a test that passes."""
 
 import importlib.util
 import keyword
 import re
+from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from maskwalk.cli.common import out, say_written
-from maskwalk.cli.skeleton import SAMPLER, TEST
 from maskwalk.errors import MaskwalkError
 
+# kind: what its file holds, and an example of a name
+KINDS = {
+    "sampler": ("a policy that works", "my_policy"),
+    "graph": ("a graph family", "my_graph"),
+    "task": ("what is given of a sequence", "my_task"),
+    "denoiser": ("what answers about masked positions", "my_denoiser"),
+    "metric": ("a number of decoded sequences", "my_metric"),
+    "world": ("a law of sequences with its exact oracle", "my_world"),
+}
 new = typer.Typer(
     name="new",
     help="Write the files of something new.",
@@ -22,50 +32,76 @@ new = typer.Typer(
 
 @new.callback()
 def root() -> None:
-    """Write the files of something new, to be changed by you."""
+    """Write the files of something new, to be changed by you; docs/extend.md."""
 
 
-@new.command()
-def sampler(
-    name: Annotated[str, typer.Argument(help="Lower case, such as my_policy.")],
-    to: Annotated[Path, typer.Option("--out", help="Directory to write into.")] = Path(),
-) -> None:
-    """Write NAME.py, a policy that works, and test_NAME.py, which holds it to the contract.
+def command(kind: str) -> Callable[[str, Path], None]:
+    """The command that writes one kind of thing."""
+    what, example = KINDS[kind]
 
-    Example: maskwalk new sampler my_policy
-    """
-    files = {to / f"{name}.py": SAMPLER, to / f"test_{name}.py": TEST}
-    check_name(name)
+    def write(
+        name: Annotated[str, typer.Argument(help=f"Lower case, such as {example}.")],
+        to: Annotated[Path, typer.Option("--out", help="Directory to write into.")] = Path(),
+    ) -> None:
+        write_files(kind, name, to)
+
+    write.__doc__ = (
+        f"Write NAME.py, {what}, and test_NAME.py, which passes.\n\n"
+        f"Example: maskwalk new {kind} {example}"
+    )
+    return write
+
+
+for kind in KINDS:
+    new.command(kind)(command(kind))
+
+
+def write_files(kind: str, name: str, to: Path) -> None:
+    """NAME.py and test_NAME.py of a kind; nothing is overwritten."""
+    from maskwalk.resources import write_file
+
+    skeleton = import_module(f"maskwalk.cli.skeletons.{kind}")
+    files = {to / f"{name}.py": skeleton.FILE, to / f"test_{name}.py": skeleton.TEST}
+    check_name(kind, name)
     for path in files:
         if path.exists():
             raise MaskwalkError(f"{path} is there already; choose another name or --out.")
     hides = importlib.util.find_spec(name) is not None
     if hides:
         raise MaskwalkError(f"{name}.py would hide the Python module {name}; choose another name.")
-    from maskwalk.resources import write_file
-
     to.mkdir(parents=True, exist_ok=True)
-    words = {"NAME": name, "CLASS": class_name(name), "TITLE": name.replace("_", " ").capitalize()}
+    words = {
+        "NAME": name,
+        "CLASS": class_name(name),
+        "TITLE": name.replace("_", " ").capitalize(),
+        "WORDS": name.replace("_", " "),
+        "PATH": str(to / f"{name}.py"),
+    }
     for path, text in files.items():
-        for word, value in words.items():
-            text = text.replace(f"<{word}>", value)
-        write_file(path, text.encode())
+        write_file(path, filled(text, words).encode())
         say_written(path)
-    first = to / f"{name}.py"
-    out.print(f"Next: maskwalk evaluate {first}:{class_name(name)}", soft_wrap=True)
+    out.print(f"Test: pytest {to / f'test_{name}.py'}", soft_wrap=True)
+    out.print(f"Next: {filled(skeleton.NEXT, words)}", soft_wrap=True)
 
 
-def check_name(name: str) -> None:
-    """Refuses what cannot be the name of a module and of a sampler."""
-    from maskwalk.samplers import SAMPLERS
+def filled(text: str, words: dict[str, str]) -> str:
+    """The text with <NAME> and its like replaced."""
+    for word, value in words.items():
+        text = text.replace(f"<{word}>", value)
+    return text
+
+
+def check_name(kind: str, name: str) -> None:
+    """Refuses what cannot be the name of a module and of a member of the kind's table."""
+    from maskwalk.cli.catalogue import all_tables
 
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
         raise MaskwalkError(
-            f"{name!r} cannot name a sampler: lower-case letters, digits and underscores, a letter "
-            "first and no word of Python, such as my_policy."
+            f"{name!r} cannot name a {kind}: lower-case letters, digits and underscores, a letter "
+            f"first and no word of Python, such as {KINDS[kind][1]}."
         )
-    if name in SAMPLERS:
-        raise MaskwalkError(f"There is a sampler {name} already; `maskwalk list samplers`.")
+    if name in all_tables()[f"{kind}s"]:
+        raise MaskwalkError(f"There is a {kind} {name} already; `maskwalk list {kind}s`.")
 
 
 def class_name(name: str) -> str:

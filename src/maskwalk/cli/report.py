@@ -58,11 +58,13 @@ def report(
     from maskwalk.paper.tables import attach
     from maskwalk.report import BUDGETS, front_tables, write_report
     from maskwalk.report.thin import some_metrics, some_settings
+    from maskwalk.resources import at_hand
 
     bring_in(include)
     if calls and not fronts:
         raise MaskwalkError("--calls is a budget for --fronts; add --fronts or leave it out.")
     chosen = tuple(formats or ["html", "csv", "md"])
+    directory = at_hand(directory, "results") if fronts else directory
     losses = [] if fronts else load_rows(directory)
     alone = losses and not any(directory.glob("records.jsonl*"))
     records, aside = ([], Aside()) if alone else load_newest(directory, lean=True)

@@ -6,13 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from maskwalk.cli import common
+from maskwalk.cli import common, complete
 from maskwalk.cli.common import bring_in, check_device, out, say_written
 
 if TYPE_CHECKING:
     from maskwalk.bench.records import Record
-
-SHOWN = 4  # sequences
 
 
 def sample(
@@ -24,7 +22,10 @@ def sample(
     denoiser: common.Denoiser = "oracle",
     sampler: Annotated[
         str | None,
-        typer.Option(help="The sampler, as a spec [the preset's, or bisection(order=1)]."),
+        typer.Option(
+            help="The sampler, as a spec [the preset's, or bisection(order=1)].",
+            autocompletion=complete.samplers,
+        ),
     ] = None,
     task: common.Task = "unconditional",
     preset: common.Preset = "exact",
@@ -48,19 +49,17 @@ def sample(
 
     Example: maskwalk sample --denoiser zoo:st_er_deg7 --preset fast_dllm --count 64
     """
-    from maskwalk.bench.cell import Cell, run_cell
-    from maskwalk.decoding.draw import preset_sampler
-    from maskwalk.worlds.world import build_world
+    from maskwalk.report.notebook import run
 
     bring_in(include)
-    cell = Cell.checked(
+    result = run(
+        sampler,
         world=world,
         graph=graph,
         graph_seed=graph_seed,
         walk=walk,
         length=length,
         task=task,
-        sampler=preset_sampler(preset, "bisection(order=1)") if sampler is None else sampler,
         denoiser=denoiser,
         preset=preset,
         draw=draw,
@@ -68,17 +67,17 @@ def sample(
         count=count,
         per_prompt=per_prompt,
         seed=seed,
+        device=check_device(device),
+        trace=trace is not None or 1,
     )
-    record, decoded = run_cell(cell, check_device(device), trace=trace is not None or 1)
-    if trace is not None and decoded.trace is not None:
-        decoded.trace.save(trace)
+    if trace is not None and result.trace is not None:
+        result.trace.save(trace)
     if as_json:
-        print(json.dumps(summary(record)))
+        print(json.dumps(summary(result.record)))
         return
     from maskwalk.report.sequence import sample_summary
 
-    place = build_world(cell.world)
-    out.print(sample_summary(record, [place.show(tokens) for tokens in decoded.tokens[:SHOWN]]))
+    out.print(sample_summary(result.record, result.shown_sequences()))
     if trace is not None:
         say_written(trace)
 

@@ -65,6 +65,15 @@ def as_tokens(given: Any) -> Tensor:
     return tokens.to(torch.int64)
 
 
+def as_streams(given: Any, seed: Any, tokens: Tensor) -> Any:
+    """The streams as given, or stream i of the seed for row i."""
+    if seed is None:
+        return given
+    if given is not None:
+        raise MaskwalkError("Give streams, which carry a seed, or seed, not both.")
+    return Streams(seed, torch.arange(len(tokens), device=tokens.device))
+
+
 def check_question(tokens: Tensor, denoiser: Any, streams: Any, trace: Any) -> None:
     """What `decode` is asked makes sense, or a sentence."""
     if not callable(denoiser) or lacking(denoiser, Denoiser):
@@ -72,7 +81,8 @@ def check_question(tokens: Tensor, denoiser: Any, streams: Any, trace: Any) -> N
         raise MaskwalkError(f"{shown(denoiser)} is no denoiser: it lacks {lacks}.")
     if not isinstance(streams, Streams):
         raise MaskwalkError(
-            f"streams is Streams(seed, ids) with one id for every sequence, not {shown(streams)}."
+            f"streams is Streams(seed, ids) with one id for every sequence, not {shown(streams)}; "
+            "or give a seed."
         )
     if len(streams.ids) != len(tokens):
         raise MaskwalkError(

@@ -29,6 +29,11 @@ class Canvas:
     state: State = field(default_factory=dict)
     open: Bool[Tensor, "batch length"] | None = None
 
+    def __repr__(self) -> str:
+        rows, length = self.tokens.shape
+        left = int(self.masked.sum())
+        return f"<Canvas: {rows} sequences of {length}, {left} masked, round {self.round}>"
+
     @property
     def masked(self) -> Bool[Tensor, "batch length"]:
         """Where nothing is revealed yet, as far as it is open."""

@@ -14,7 +14,13 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from maskwalk.decoding.arguments import as_draw, as_sampler, as_tokens, check_question
+from maskwalk.decoding.arguments import (
+    as_draw,
+    as_sampler,
+    as_streams,
+    as_tokens,
+    check_question,
+)
 from maskwalk.decoding.canvas import Canvas, RoundStreams
 from maskwalk.decoding.checks import (
     check_finished,
@@ -42,13 +48,19 @@ class Decoded:
     widest: Int[Tensor, " batch"]  # the most positions that changed in one round
     trace: Trace | None = None
 
+    def __repr__(self) -> str:
+        rows, length = self.tokens.shape
+        calls = self.calls.double().mean()
+        return f"<Decoded {rows} sequences of {length} tokens, {calls:.3g} calls each>"
+
 
 def decode(
     sampler: Sampler | str,
     denoiser: Denoiser,
     tokens: Any,
     *,
-    streams: Streams,
+    streams: Streams | None = None,
+    seed: int | None = None,
     draw: Draw | str | None = None,
     ties: str | None = None,
     trace: bool | int = False,
@@ -56,13 +68,15 @@ def decode(
 ) -> Decoded:
     """Fills every masked position of `tokens` (batch, length) with `sampler`, or a spec of one.
 
-    Positions that hold `denoiser.mask_id` are filled; everything else is given and kept. `streams`
-    carries the seed and one id per row: a row's result depends on nothing else. `draw` may be a
-    preset or a spec. `trace` records what happens to every row, or to as many first ones as it
-    says. `on_round` is told at first and after every round which rows are open and their tokens.
+    Positions that hold `denoiser.mask_id` are filled; everything else is given and kept. `seed`
+    draws row i from stream i; `streams` carries a seed and an id per row instead: a row's result
+    depends on nothing else. `draw` may be a preset or a spec. `trace` records what happens to every
+    row, or to as many first ones as it says. `on_round` is told at first and after every round
+    which rows are open and their tokens.
     """
     rule, tokens = as_sampler(sampler), as_tokens(tokens)
     drawing, ties = as_draw(draw, ties)
+    streams = as_streams(streams, seed, tokens)
     check_question(tokens, denoiser, streams, trace)
     batch, length = tokens.shape
     device = tokens.device

@@ -53,6 +53,10 @@ class Generated:
     trace: Trace | None = None
     notes: tuple[str, ...] = ()  # what is odd about what was given
 
+    def __repr__(self) -> str:
+        per_call = self.tokens_per_call
+        return f"<Generated: {len(self.texts)} texts, {per_call:.3g} tokens a call>"
+
     @property
     def tokens_per_call(self) -> float:
         """Drawn tokens of the texts per call of the denoiser."""

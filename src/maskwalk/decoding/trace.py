@@ -32,6 +32,10 @@ class Trace:
     mask_id: int
     events: dict[str, Tensor]
 
+    def __repr__(self) -> str:
+        events = len(self.events["round"])
+        return f"<Trace of {len(self.ids)} sequences of {self.length} tokens, {events:,} events>"
+
     @classmethod
     def start(
         cls, tokens: Int[Tensor, "batch length"], ids: Int[Tensor, " batch"], mask_id: int

@@ -50,6 +50,9 @@ class Pretrained:
     weights: Float[Tensor, " size"]
     about: dict[str, Any] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        return f"<Pretrained: {self.config.parameters:,} parameters>"
+
     def denoiser(self, **options: Any) -> NetworkDenoiser:
         """The model as a `Denoiser`; options as for `NetworkDenoiser`."""
         model = NetworkDenoiser(self.config, self.weights, **options)

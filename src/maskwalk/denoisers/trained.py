@@ -66,6 +66,10 @@ class NetworkDenoiser:
             self._forward = torch.compile(self._eager, fullgraph=True, dynamic=False)
         self._graphs: dict[int, tuple[Any, Tensor, Answer, Tensor]] = {}
 
+    def __repr__(self) -> str:
+        size = f"{self.config.parameters:,} parameters, {self.vocab_size:,} tokens"
+        return f"<NetworkDenoiser: {size}, {self.precision} on {self.device}>"
+
     def load(self, weights: Float[Tensor, " size"]) -> None:
         """Takes over another model's weights of the same configuration."""
         matrices, singles = self._layout.parts(weights[None])
@@ -91,9 +95,6 @@ class NetworkDenoiser:
         """What a record should say of the answers."""
         rounded = ", logits in bfloat16" if self.logits == "bfloat16" else ""
         return (f"network in {self.precision}{rounded}, {self.rows} sequences a call",)
-
-    def __repr__(self) -> str:
-        return f"NetworkDenoiser({self.config}, rows={self.rows}, precision={self.precision!r})"
 
     def _eager(
         self, tokens: Int[Tensor, "batch length"], angles: Float[Tensor, "2 span half"]

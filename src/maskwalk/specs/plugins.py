@@ -17,8 +17,11 @@ DIGEST = "__maskwalk_digest__"  # of a user's module: the hash of its file when 
 def load_plugin(path: str) -> ModuleType:
     """Runs a user's own Python file, whose `register` decorators add to the tables."""
     file = Path(path)
-    if file.suffix != ".py" or not file.is_file():
-        raise MaskwalkError(f"A Python file is needed here; {path!r} is not one.")
+    if file.suffix != ".py" or not file.exists():
+        what = "does not end in .py" if file.suffix != ".py" else "does not exist"
+        raise MaskwalkError(f"A Python file is needed here; {path!r} {what}.")
+    if not file.is_file():
+        raise MaskwalkError(f"A Python file is needed here; {path!r} is a directory.")
     where = hashlib.sha256(str(file.resolve()).encode()).hexdigest()[:8]
     name = f"maskwalk_include_{file.stem}_{where}"  # two files of one name are two modules
     spec = importlib.util.spec_from_file_location(name, file.resolve())

@@ -170,6 +170,9 @@ class Sample:
     seed: int = 0
     readings: dict[str, Any] = field(default_factory=dict)  # what models say of the sequences
 
+    def __repr__(self) -> str:
+        return f"<Sample: {len(self.tokens)} sequences of {self.world!r}>"
+
     @property
     def conditional(self) -> bool:
         """Whether the prompts reveal something."""

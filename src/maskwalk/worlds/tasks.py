@@ -35,6 +35,11 @@ class Prompts:
     answers: Int64[Tensor, "n length"] | None = None  # a sequence that fits each prompt
     labels: dict[str, Tensor] = field(default_factory=dict)  # a number a prompt, to break down by
 
+    def __repr__(self) -> str:
+        count, length = self.tokens.shape
+        kind = "that reveal tokens" if self.conditional else "all masked"
+        return f"<Prompts: {count} of {length} positions, {kind}>"
+
 
 TASKS: Registry[Prompts] = Registry(
     "task", context=("world", "prompts", "seed"), home="maskwalk.worlds.table", makes=Prompts

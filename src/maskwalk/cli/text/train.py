@@ -9,7 +9,6 @@ from maskwalk.cli import common
 from maskwalk.cli.common import check_device, err, out, run_jobs, say_written
 from maskwalk.cli.text.shared import TRIED
 from maskwalk.errors import MaskwalkError
-from maskwalk.stats import half_width
 
 
 def train(
@@ -75,6 +74,8 @@ def train(
 
 
 def _with_error(number: dict[str, Any], digits: int) -> str:
+    from maskwalk.stats import half_width
+
     half = half_width(number["se"])
     error = "–" if half is None else f"{half:.{digits}f}"
     return f"{number['value']:.{digits}f} ± {error}"

@@ -33,6 +33,9 @@ class ExactWorld(ABC):
     draws: int  # uniforms a sequence is made of
     pictured = True  # `show` draws partly masked sequences, too
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.length} positions, {self.vocab_size:,} tokens>"
+
     def sample(self, count: int, seed: int, first: int = 0) -> Int64[Tensor, "count length"]:
         """Sequences number first..first+count-1 of this seed; each depends on its number only."""
         check_sequences(whole("count", count, 0), max(self.length, self.draws))
@@ -100,6 +103,9 @@ class Oracle:
         self.vocab_size = self.mask_id = law.vocab_size
         self.impossible = 0  # canvases asked about so far that no sequence agrees with
         self.notes = () if getattr(law, "full_support", False) else (NOTE,)
+
+    def __repr__(self) -> str:
+        return f"<Oracle of {self.law!r}>"
 
     def __call__(
         self, tokens: Int[Tensor, "batch length"], at: Bool[Tensor, "batch length"] | None = None

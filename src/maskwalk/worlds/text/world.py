@@ -35,6 +35,9 @@ class Text:
         self.passages: Tensor = passages[:, : self.length]
         self.vocab_size = len(self.tokenizer)
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.length} positions, {self.vocab_size:,} tokens>"
+
     @cached_property
     def sizes(self) -> Int64[Tensor, " vocab"]:
         """The bytes of every token."""

@@ -12,8 +12,11 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
+from jaxtyping import Int64
 
-from maskwalk.errors import MaskwalkError
+from maskwalk.errors import MaskwalkError, shown
+from maskwalk.resources import cache_directory, write_file
+from maskwalk.specs import Spec
 from maskwalk.worlds.sizes import gigabytes
 from maskwalk.worlds.walks.graphs.graph import GRAPHS, Graph, assemble
 
@@ -76,8 +79,31 @@ def _edge_list(text: str, directed: bool, path: str) -> Any:
     return graph
 
 
+def kept_graph(given: Any) -> str | None:
+    """The spec of a graph: as it is, or of a `Graph` or a networkx graph, kept in a file.
+
+    The file is in the user's cache under the graph's digest, so that a record can name it.
+    """
+    if given is None or isinstance(given, str):
+        return given
+    if isinstance(given, nx.Graph):
+        given = from_networkx(given)
+    if not isinstance(given, Graph):
+        raise MaskwalkError(
+            f"graph is a spec in quotes, a Graph or a networkx graph, not {shown(given)}."
+        )
+    path = cache_directory() / "graphs" / f"{given.digest[:16]}.graphml"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lines = "\n".join(nx.generate_graphml(given.to_networkx(), named_key_ids=True))
+        write_file(path, lines.encode())
+    return str(Spec("file", (), {"path": str(path)}))
+
+
 def from_networkx(graph: Any, called: str = "the graph") -> Graph:
     """A networkx graph as a `Graph`; edges without a weight count 1, repeats count once."""
+    if not isinstance(graph, nx.Graph):
+        raise MaskwalkError(f"This is no networkx graph: {shown(graph)}.")
     if graph.number_of_edges() == 0:
         raise MaskwalkError(f"{called} has no edges, so there is nothing to walk on.")
     names = sorted(map(str, graph.nodes), key=_label_key)
@@ -100,10 +126,22 @@ def from_networkx(graph: Any, called: str = "the graph") -> Graph:
         pairs,
         np.array(list(edges.values()), dtype=np.float64),
         directed=bool(graph.is_directed()),
+        community=_whole_numbers(graph, "community", number),
+        levels=_whole_numbers(graph, "level", number),
         names=tuple(names),
     )
     _check_ways_out(result, called)
     return result
+
+
+def _whole_numbers(
+    graph: Any, key: str, number: dict[str, int]
+) -> Int64[np.ndarray, " nodes"] | None:
+    """An attribute of the nodes, where every one has it as a whole number."""
+    values = {number[str(node)]: value for node, value in graph.nodes(data=key)}
+    if not all(type(value) is int and 0 <= value < len(number) for value in values.values()):
+        return None
+    return np.array([values[i] for i in range(len(number))], dtype=np.int64)
 
 
 def _label_key(name: str) -> tuple[int, int, str]:

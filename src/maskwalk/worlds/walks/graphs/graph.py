@@ -7,7 +7,9 @@ directed: row u of the adjacency matrix is always "where one can go from u".
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
+import networkx as nx
 import numpy as np
 from jaxtyping import Float64, Int64
 from scipy.sparse import csr_array
@@ -46,6 +48,38 @@ class Graph:
         parts = (self.sources.astype("<i8"), self.targets.astype("<i8"), self.weights.astype("<f8"))
         head = f"{self.nodes} {self.directed} ".encode()
         return hashlib.sha256(head + b"".join(part.tobytes() for part in parts)).hexdigest()
+
+    def __repr__(self) -> str:
+        edges = len(self.sources) if self.directed else self._undirected()
+        kind, what = ("directed ", "arcs") if self.directed else ("", "edges")
+        return f"<{kind}Graph of {self.nodes:,} nodes, {edges:,} {what}>"
+
+    def _undirected(self) -> int:
+        """Edges: every one is stored as two arcs, a loop as one."""
+        return int((self.sources <= self.targets).sum())
+
+    @classmethod
+    def from_networkx(cls, graph: Any) -> "Graph":
+        """A networkx graph: labels become names, edges without a weight count 1.
+
+        Nodes are numbered by their labels, whole numbers first, in order. Where every node has a
+        whole number `community` or `level`, that is kept.
+        """
+        from maskwalk.worlds.walks.graphs.files import from_networkx
+
+        return from_networkx(graph)
+
+    def to_networkx(self) -> Any:
+        """A networkx graph (directed if this is) with the weights, and what is known of nodes."""
+        graph = nx.DiGraph() if self.directed else nx.Graph()
+        labels = list(range(self.nodes)) if self.names is None else list(self.names)
+        graph.add_nodes_from(labels)
+        for key, values in (("community", self.community), ("level", self.levels)):
+            if values is not None:
+                nx.set_node_attributes(graph, dict(zip(labels, values.tolist())), key)
+        arcs = zip(self.sources.tolist(), self.targets.tolist(), self.weights.tolist())
+        graph.add_weighted_edges_from((labels[a], labels[b], w) for a, b, w in arcs)
+        return graph
 
     def name(self, node: int) -> str:
         """What the user calls a node: its label in the file, else its number."""

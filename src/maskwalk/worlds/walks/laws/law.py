@@ -38,6 +38,9 @@ class WalkLaw(ABC):
         self.order = order
         self.graph = graph
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.length} positions, {self.vocab_size:,} tokens>"
+
     @abstractmethod
     def next_probs(self, history: Int[Tensor, "rows past"]) -> Float64[Tensor, "rows vocab"]:
         """Law of the next token. `past` < order: history is the whole walk so far (0: the start

@@ -33,6 +33,9 @@ class Oracle(ABC):
         self.length, self.order = law.length, law.order
         self.impossible = 0  # canvases asked about so far that no walk agrees with
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: exact, {self.vocab_size:,} tokens>"
+
     @abstractmethod
     def __call__(
         self, tokens: Int[Tensor, "batch length"], at: Bool[Tensor, "batch length"] | None = None

@@ -1,6 +1,8 @@
-"""The files that `maskwalk new sampler` writes; <NAME>, <CLASS> and <TITLE> are filled in."""
+"""A sampler: a policy that says where to reveal."""
 
-SAMPLER = '''"""<TITLE>: every position that is sure enough, else the surest one.
+NEXT = "maskwalk evaluate <PATH>:<CLASS>"
+
+FILE = '''"""<TITLE>: every position that is sure enough, else the surest one.
 
 With H_i the entropy of marginal i in nats: reveal {i : H_i <= bound}, or argmin H_i where that is
 empty. Change this text with the rule.

@@ -1,0 +1,56 @@
+"""What a cell of a notebook shows: text for a terminal, and the same as HTML."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+LEFT, RIGHT = "text-align:left", "text-align:right"
+
+
+@dataclass(frozen=True, repr=False)
+class Shown:
+    """Something to look at: its text, and the same as HTML."""
+
+    text: str
+    html: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        return self.html
+
+
+def text_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int]) -> str:
+    """Columns under their heads, numbers at the right; `left` says which begin at the left."""
+    lines = [list(head)] * any(head) + [list(row) for row in rows]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if i in left else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(line, widths))
+        ).rstrip()
+        for line in lines
+    )
+
+
+def html_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int]) -> str:
+    """The same as a table of HTML; what stands in it is text."""
+
+    def line(cells: Sequence[str], tag: str) -> str:
+        parts = (
+            f'<{tag} style="{LEFT if i in left else RIGHT}">{escape(cell)}</{tag}>'
+            for i, cell in enumerate(cells)
+        )
+        return f"<tr>{''.join(parts)}</tr>"
+
+    top = f"<thead>{line(head, 'th')}</thead>" if any(head) else ""
+    return f"<table>{top}<tbody>{''.join(line(row, 'td') for row in rows)}</tbody></table>"
+
+
+def table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int], note: str = ""
+) -> Shown:
+    """A table in both forms, with a note below."""
+    text, html = text_table(head, rows, left), html_table(head, rows, left)
+    return Shown(f"{text}\n\n{note}", f"{html}<p>{escape(note)}</p>") if note else Shown(text, html)

@@ -1,0 +1,80 @@
+"""The unmasking of a run's first sequences, round by round, as its world writes tokens."""
+
+from dataclasses import dataclass
+from html import escape
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from maskwalk.decoding.trace import Trace
+from maskwalk.errors import whole
+from maskwalk.report.notebook.shown import Shown
+from maskwalk.worlds.world import World
+
+NEW = "font-weight:bold;background:#ffe08a;color:#1f2328"
+GIVEN = "font-style:italic"
+MASK = "·"
+
+
+@dataclass(repr=False)
+class RunTrace(Trace):
+    """A `Trace` that knows its world, so that it can be looked at."""
+
+    world: World
+
+    @classmethod
+    def of(cls, trace: Trace, world: World) -> "RunTrace":
+        """The trace of a run in this world."""
+        return cls(trace.ids, trace.length, trace.mask_id, trace.events, world)
+
+    def canvases(self, sequence: int = 0) -> Int[Tensor, "rounds length"]:
+        """One sequence before the first round and after each of its own."""
+        whole("sequence", sequence, 0, len(self.ids) - 1)
+        own = self.events["sequence"] == self.ids[sequence]
+        events = {name: column[own] for name, column in self.events.items()}
+        alone = Trace(self.ids[sequence : sequence + 1], self.length, self.mask_id, events)
+        return torch.cat(list(alone.replay()))
+
+    def show(self, sequence: int = 0) -> Shown:
+        """The sequence after every round; what is new stands out, · is masked."""
+        canvases = self.canvases(sequence)
+        if getattr(self.world, "pictured", False):
+            return self._pictures(canvases)
+        before = torch.full_like(canvases[0], self.mask_id)
+        lines, rows = [], []
+        width = len(str(self.world.vocab_size - 1))
+        for number, canvas in enumerate(canvases):
+            words = [MASK if t == self.mask_id else str(t) for t in canvas.tolist()]
+            new = (canvas != before).tolist()
+            title = f"round {number}" if number else "given"
+            if number or any(new):
+                lines.append(f"{title:<9}" + _marked(words, new, width))
+                style = NEW if number else GIVEN
+                rows.append(f"<tr><th>{title}</th>{_cells(words, new, style)}</tr>")
+            before = canvas
+        return Shown("\n".join(lines), f"<table><tbody>{''.join(rows)}</tbody></table>")
+
+    def _pictures(self, canvases: Tensor) -> Shown:
+        """The same in the pictures that the world draws of partly masked sequences."""
+        tokens = torch.where(canvases == self.mask_id, self.world.vocab_size, canvases)
+        titles = [f"round {i}" if i else "before" for i in range(len(tokens))]
+        pictures = [self.world.show(canvas) for canvas in tokens]
+        text = "\n\n".join(f"{title}\n{picture}" for title, picture in zip(titles, pictures))
+        boxes = (
+            f'<div style="display:inline-block;vertical-align:bottom;margin-right:1.5em">'
+            f"<small>{title}</small><pre>{escape(picture)}</pre></div>"
+            for title, picture in zip(titles, pictures)
+        )
+        return Shown(text, f"<div>{''.join(boxes)}</div>")
+
+
+def _marked(words: list[str], new: list[bool], width: int) -> str:
+    """Words in columns; what is new stands in brackets."""
+    cells = (f"[{w:>{width}}]" if n else f" {w:>{width}} " for w, n in zip(words, new))
+    return "".join(cells).rstrip()
+
+
+def _cells(words: list[str], new: list[bool], style: str) -> str:
+    styles = (f' style="{style}"' if n else "" for n in new)
+    return "".join(f"<td{s}>{escape(word)}</td>" for word, s in zip(words, styles))
