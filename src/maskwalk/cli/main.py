@@ -20,6 +20,7 @@ from maskwalk.cli.diagnose import diagnose
 from maskwalk.cli.evaluate import evaluate
 from maskwalk.cli.generate import generate
 from maskwalk.cli.new import new
+from maskwalk.cli.play import play
 from maskwalk.cli.report import report
 from maskwalk.cli.reproduce import reproduce
 from maskwalk.cli.sample import sample
@@ -46,6 +47,7 @@ app = typer.Typer(
 app.command("list")(list_)
 for command in (
     sample,
+    play,
     generate,
     convert,
     bench,

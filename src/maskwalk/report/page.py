@@ -53,6 +53,7 @@ def page(study: Study, command: str | None = None, losses: Sequence[Group] = ())
     return render(
         "report.html",
         study=study,
+        families=study.families,
         style=pasted("style.css"),
         script=pasted(*(f"{name}.js" for name in SCRIPTS)),
         data=embedded(page_data(study, series, losses, traced)),

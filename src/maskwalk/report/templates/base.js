@@ -21,6 +21,12 @@ function svg(name, attributes = {}, ...children) {
 const line = (kind, x1, y1, x2, y2) => svg("line", { class: kind, x1, y1, x2, y2 });
 const rect = (kind, x, y, width, height, more) => svg("rect", { class: kind, x, y, width, height, ...more });
 const text = (kind, x, y, words, more) => svg("text", { class: kind, x, y, ...more }, String(words));
+function element(name, kind, ...children) {
+  const node = document.createElement(name);
+  if (kind) node.className = kind;
+  node.append(...children);
+  return node;
+}
 const empty = (words) => Object.assign(document.createElement("p"), { className: "empty", textContent: words });
 
 // ---------------------------------------------------------------- markers, numbers, widths
