@@ -22,7 +22,8 @@ def test_version_and_help(cli) -> None:
     assert cli("--version") == (0, f"{__version__}\n", "")
     code, out, _ = cli("--help")
     assert code == 0
-    for command in ("list", "sample", "play", "bench", "report", "diagnose", "theory", "zoo", "train"):
+    some = ("list", "sample", "play", "bench", "report", "diagnose", "theory", "zoo", "train")
+    for command in some:
         assert command in out
         assert cli(command, "--help")[0] == 0
 
