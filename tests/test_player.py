@@ -14,7 +14,7 @@ from maskwalk.bench.cell import Cell, run_cell
 from maskwalk.bench.reels import Reel, record_reel
 from maskwalk.report.player.maps import APART, DISTANCES, MOST_VISITED, walk_map
 from maskwalk.report.player.page import play_page
-from maskwalk.report.player.reels import reel_data, trace_reel
+from maskwalk.report.player.reels import reel_data
 from maskwalk.report.player.stages import spec_stage, stage_of
 from maskwalk.worlds.walks.graphs import GRAPHS
 from maskwalk.worlds.world import build_world
@@ -83,17 +83,6 @@ def test_data_for_the_page_keeps_rounds_and_labels_apart() -> None:
     assert len(first["ahead"][1]) == 4 and set(first["valid"]) <= set("01")
 
 
-def test_the_trace_of_a_record_is_a_reel_too() -> None:
-    one = cell("bisection")
-    record, _ = run_cell(one)
-    told = trace_reel(record["trace"], "bisection")
-    reel = reel_data([record_reel(one)])[0]
-    assert told["given"] == reel["given"] and told["valid"] == reel["valid"]
-    assert [[c[:2] for c in step] for step in told["steps"]] == [
-        sorted(c[:2] for c in step) for step in reel["steps"]
-    ]
-
-
 # ------------------------------------------------------------------------------- maps
 
 
@@ -108,7 +97,7 @@ def test_a_map_holds_the_walks_and_true_edges_only() -> None:
     wanted = {(a, b) for i, a in enumerate(nodes) for b in nodes[i + 1 :] if joined[a, b]}
     assert edges == wanted and len(edges) >= len(visited) - 1
     for extra in nodes[drawn["visited"] :]:
-        assert joined[extra][sorted(visited)].sum() >= 2
+        assert joined[extra][sorted(visited)].any()
 
 
 def test_neighbours_stand_near_each_other_and_none_on_another() -> None:
@@ -128,10 +117,9 @@ def test_neighbours_stand_near_each_other_and_none_on_another() -> None:
 def test_maps_of_a_large_graph_and_of_too_many_nodes() -> None:
     graph = GRAPHS.build(f"st_er(nodes={DISTANCES + 1}, p=0.001)", seed=0)
     walk = [0, *graph.targets[graph.sources == 0][:2].tolist(), 7]
-    drawn = walk_map(graph, [walk], beside=False)
-    assert sorted(drawn["nodes"]) == sorted(set(walk)) and len(drawn["edges"]) >= 4
+    drawn = walk_map(graph, [walk])
+    assert drawn["nodes"][:4] == sorted(set(walk)) and len(drawn["edges"]) >= 4
     assert walk_map(graph, [list(range(MOST_VISITED + 1))]) is None
-    assert walk_map(graph, [[3, 3, 3]], beside=False)["places"] == [0, 0]
 
 
 @pytest.mark.parametrize(

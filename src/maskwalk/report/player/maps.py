@@ -1,6 +1,6 @@
 """A map of the part of a graph that walks use: the nodes they visit, and some next to them.
 
-A graph of 500 nodes drawn whole is a tangle. The map holds the visited nodes, a few that join them,
+A graph of 500 nodes drawn whole is a tangle. The map holds the visited nodes, a few beside them,
 and every edge between those; its layout is Kamada and Kawai's, with the distances of the whole
 graph, so nodes that are far apart there stand far apart here.
 """
@@ -22,12 +22,12 @@ DISTANCES = 2_000  # nodes of a graph whose distances are all known
 SIZE, GROWTH, APART = 1000, 125, 62  # the longer side, at most and by √nodes; between two nodes
 
 
-def walk_map(graph: Graph, walks: Sequence[Sequence[int]], beside: bool = True) -> Any:
+def walk_map(graph: Graph, walks: Sequence[Sequence[int]]) -> Any:
     """Names, places and edges of the nodes that these walks visit; None where they are too many."""
     visited = np.unique(np.array([node for walk in walks for node in walk], dtype=np.int64))
     if not 0 < len(visited) <= MOST_VISITED:
         return None
-    nodes = np.concatenate([visited, _joining(graph, visited)]) if beside else visited
+    nodes = np.concatenate([visited, _beside(graph, visited)])
     both = _both_ways(graph, nodes)
     places = _places(_distances(graph, nodes, both))
     edges = np.argwhere(np.triu(both, 1))
@@ -46,13 +46,13 @@ def _both_ways(graph: Graph, nodes: Int64[np.ndarray, " n"]) -> Bool[np.ndarray,
     return np.asarray(part | part.T)
 
 
-def _joining(graph: Graph, visited: Int64[np.ndarray, " n"]) -> Int64[np.ndarray, " m"]:
-    """Nodes that no walk visits and that have two visited neighbours or more, the most first."""
+def _beside(graph: Graph, visited: Int64[np.ndarray, " n"]) -> Int64[np.ndarray, " m"]:
+    """Nodes beside the walks: those with the most visited neighbours."""
     inside = np.zeros(graph.nodes, dtype=np.int64)
     inside[visited] = 1
     into = np.bincount(graph.targets[inside[graph.sources] == 1], minlength=graph.nodes)
-    into = np.where((inside == 1) | (into < 2), 0, into)
-    most = min(MOST_BESIDE, len(visited) // 2)
+    into = np.where(inside == 1, 0, into)
+    most = min(MOST_BESIDE, max(4, len(visited) // 2))
     order = np.lexsort((np.arange(graph.nodes), -into))[:most]
     return order[into[order] > 0]
 

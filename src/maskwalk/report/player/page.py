@@ -7,14 +7,14 @@ from maskwalk import __version__
 from maskwalk.bench.cell import Cell
 from maskwalk.bench.labels import families, read, spoken, task_label
 from maskwalk.bench.reels import Reel
-from maskwalk.report.page import embedded, pasted, render
+from maskwalk.report.page import data_block, pasted, render
 from maskwalk.report.player.reels import reel_data
 from maskwalk.report.player.stages import Stage, stage_of
 from maskwalk.report.words import listed, plural
 from maskwalk.worlds.walks.laws import WalkLaw
 from maskwalk.worlds.world import World
 
-SCRIPTS = ("base", "tips", "frames", "stages", "player", "play")
+SCRIPTS = ("inflate", "base", "tips", "frames", "stages", "player", "play")
 
 
 def play_page(cell: Cell, world: World, reels: Sequence[Reel], command: str) -> str:
@@ -26,7 +26,7 @@ def play_page(cell: Cell, world: World, reels: Sequence[Reel], command: str) -> 
         families=families([read(reel.sampler).name for reel in reels]),
         style=pasted("style.css", "player.css"),
         script=pasted(*(f"{name}.js" for name in SCRIPTS)),
-        data=embedded({"stage": stage, "reels": told}),
+        data=data_block({"stage": stage, "reels": told}),
         about=_about(cell, world, reels, stage, [one["label"] for one in told], command),
     )
 

@@ -1,12 +1,12 @@
 """Reels as the page's scripts read them: short keys, few digits.
 
-    given    the tokens before the first round, null where masked
-    steps    for every round [position, token or null, probability, nats] of each change
-    ahead    for every round [position, nats, token, probability, …] of what is masked before it
-    valid    "1" and "0" for each token of the whole sequence, or null
+given    the tokens before the first round, null where masked
+steps    for every round [position, token or null, probability, nats] of each change
+ahead    for every round [position, nats, token, probability, …] of what is masked before it
+valid    "1" and "0" for each token of the whole sequence, or null
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import isfinite
 from typing import Any
 
@@ -41,22 +41,6 @@ def _reel(reel: Reel, label: str) -> Data:
             for guesses in reel.guesses
         ],
         "valid": None if reel.valid is None else "".join("01"[one] for one in reel.valid),
-    }
-
-
-def trace_reel(trace: Mapping[str, Any], label: str) -> Data:
-    """The trace of a record: what each round revealed for good, with the nats where known."""
-    tokens, rounds = trace["tokens"], trace["rounds"]
-    nats, valid = trace.get("entropy") or [None] * len(tokens), trace.get("valid")
-    numbers = sorted({r for r in rounds if r >= 0})
-    return {
-        "label": label,
-        "given": [t if r < 0 else None for t, r in zip(tokens, rounds)],
-        "steps": [
-            [[i, tokens[i], None, short(nats[i])] for i, r in enumerate(rounds) if r == number]
-            for number in (range(numbers[0], numbers[-1] + 1) if numbers else ())
-        ],
-        "valid": None if valid is None else "".join("1" if one else "0" for one in valid),
     }
 
 

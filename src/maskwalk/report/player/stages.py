@@ -28,10 +28,10 @@ from maskwalk.worlds.world import World, build_world
 Stage = dict[str, Any]
 
 
-def stage_of(world: World, sequences: Sequence[Sequence[int]], beside: bool = True) -> Stage:
-    """The stage of these sequences; `beside` adds nodes of a graph that no walk visits."""
+def stage_of(world: World, sequences: Sequence[Sequence[int]]) -> Stage:
+    """The stage of these sequences."""
     if isinstance(world, WalkLaw) and world.graph is not None:
-        return _walks(world.graph, sequences, beside)
+        return _walks(world.graph, sequences)
     if isinstance(world, Text):
         return _text(world, sequences)
     if isinstance(world, Addition):
@@ -48,16 +48,16 @@ def stage_of(world: World, sequences: Sequence[Sequence[int]], beside: bool = Tr
     return {"kind": "words", "signs": _signs(world)}
 
 
-def spec_stage(spec: str, sequences: Sequence[Sequence[int]], beside: bool = False) -> Stage | None:
+def spec_stage(spec: str, sequences: Sequence[Sequence[int]]) -> Stage | None:
     """The stage of a world that a record names; None where it cannot be built here."""
     try:
-        return stage_of(build_world(spec), sequences, beside)
+        return stage_of(build_world(spec), sequences)
     except (MaskwalkError, ImportError):
         return None
 
 
-def _walks(graph: Graph, walks: Sequence[Sequence[int]], beside: bool) -> Stage:
-    stage: Stage = walk_map(graph, walks, beside) or {"kind": "words"}
+def _walks(graph: Graph, walks: Sequence[Sequence[int]]) -> Stage:
+    stage: Stage = walk_map(graph, walks) or {"kind": "words"}
     if graph.names:
         used = {token for walk in walks for token in walk} | set(stage.get("nodes", ()))
         stage["names"] = {str(node): graph.name(node) for node in sorted(used)}

@@ -16,9 +16,9 @@ function graphStage(root, stage, frames) {
   const place = new Map(stage.nodes.map((node, k) => [node, [stage.places[2 * k], stage.places[2 * k + 1]]]));
   const own = new Set(frames.flatMap((cells) => cells.map((cell) => cell.token)).filter((token) => token != null));
   const xs = stage.places.filter((_, k) => k % 2 === 0), ys = stage.places.filter((_, k) => k % 2 === 1);
-  const pad = 46, wide = Math.max(...xs) + 2 * pad, high = Math.max(Math.max(...ys) + 2 * pad, wide * 0.42);
-  const top = (high - Math.max(...ys)) / 2;
-  const at = (node) => [place.get(node)[0] + pad, place.get(node)[1] + top];
+  const pad = 46, wide = Math.max(Math.max(...xs) + 2 * pad, 640), high = Math.max(Math.max(...ys) + 2 * pad, wide * 0.48);
+  const [left, top] = [(wide - Math.max(...xs)) / 2, (high - Math.max(...ys)) / 2];
+  const at = (node) => [place.get(node)[0] + left, place.get(node)[1] + top];
   const picture = svg("svg", { viewBox: `0 0 ${wide} ${high.toFixed(0)}`, role: "img", "aria-label": "The part of the graph that the walks use" });
   for (let k = 0; k < stage.edges.length; k += 2) {
     const [a, b] = [at(stage.nodes[stage.edges[k]]), at(stage.nodes[stage.edges[k + 1]])];
