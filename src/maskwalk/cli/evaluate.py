@@ -23,8 +23,8 @@ def evaluate(
         Path | None,
         typer.Option(
             "--out",
-            help="Keep evaluation.json, records and baselines in this directory; it may hold those "
-            "of other policies.",
+            help="Keep evaluation.json, verdict.html (a page), records and baselines in this "
+            "directory; it may hold those of other policies.",
         ),
     ] = None,
     anyway: Annotated[
@@ -55,18 +55,22 @@ def evaluate(
     Example: maskwalk evaluate my_policy.py:MyPolicy --suite worlds
     """
     from maskwalk.bench.verdict.run import evaluate as verdict_on
+    from maskwalk.report.verdict import write_verdicts
 
     bring_in(include)
     with stoppable("the baselines that are finished are kept"):
         evaluation = verdict_on(
             policy, suite, anyway=anyway, out=to, workers=workers, timeout=timeout
         )
+    page = None if to is None else write_verdicts(to)
     if as_json:
         print(json.dumps(evaluation.as_dict()))
     else:
         out.print(Text(str(evaluation)), soft_wrap=True)
         if to is not None:
             say_written(to / "evaluation.json")
+            if page is not None:
+                say_written(page)
             if evaluation.comparisons:
                 out.print(f"Next: maskwalk report {to}", soft_wrap=True)
     if not evaluation.kept:

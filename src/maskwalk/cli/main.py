@@ -19,6 +19,7 @@ from maskwalk.cli.convert import convert
 from maskwalk.cli.diagnose import diagnose
 from maskwalk.cli.evaluate import evaluate
 from maskwalk.cli.generate import generate
+from maskwalk.cli.leaderboard import leaderboard
 from maskwalk.cli.new import new
 from maskwalk.cli.play import play
 from maskwalk.cli.report import report
@@ -56,6 +57,7 @@ for command in (
     compare,
     diagnose,
     evaluate,
+    leaderboard,
     audit,
     theory,
     zoo,
