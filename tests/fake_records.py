@@ -1,7 +1,11 @@
 """Realistic made-up records for the tests of the report; nothing here is a result."""
 
 import hashlib
+import json
 import math
+import re
+import zlib
+from base64 import b64decode
 from typing import Any
 
 import numpy as np
@@ -269,3 +273,11 @@ def with_own(record: dict[str, Any], value: float) -> dict[str, Any]:
     """The record with a metric from a user's file, which it describes itself."""
     metrics = record["metrics"] | {"heads": {"value": value, "se": 0.05, "n": 256}}
     return record | {"metrics": metrics, "described": {"heads": OWN}}
+
+
+def data_of(page: str) -> dict[str, Any]:
+    """What a page carries for its scripts, packed or not."""
+    found = re.search(r'id="data"( data-packed(?:="")?)?>(.*?)</script>', page, re.DOTALL)
+    assert found
+    text = zlib.decompress(b64decode(found[2]), -zlib.MAX_WBITS) if found[1] else found[2]
+    return json.loads(text)

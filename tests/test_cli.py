@@ -26,7 +26,8 @@ def test_version_and_help(cli) -> None:
     assert resources.commit() is None or f"commit {str(resources.commit())[:12]}, " in out
     code, out, _ = cli("--help")
     assert code == 0
-    for command in ("list", "sample", "bench", "report", "diagnose", "theory", "zoo", "train"):
+    some = ("list", "sample", "play", "bench", "report", "diagnose", "theory", "zoo", "train")
+    for command in some:
         assert command in out
         assert cli(command, "--help")[0] == 0
 

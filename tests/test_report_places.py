@@ -4,7 +4,6 @@ Places are measured against the axes as a reader would: by the grid lines and wh
 them, not by the functions that drew them.
 """
 
-import json
 import re
 import xml.etree.ElementTree as ElementTree
 from math import log2
@@ -19,7 +18,7 @@ from maskwalk.report.arrange import arrange
 from maskwalk.report.estimates import estimate
 from maskwalk.report.layout import rings
 from tests import fake_records
-from tests.fake_records import small, with_coherence
+from tests.fake_records import data_of, small, with_coherence
 
 RESULTS = Path(__file__).parent.parent / "results"
 WIDTHS = (1400, 390)
@@ -104,7 +103,7 @@ def check_series(page: dict[str, Any], panel: dict[str, Any], mode: int, log: bo
 
 def check(tab: Any, mode: int = 0, log: bool = True) -> int:
     """Measures every figure of a page as it is drawn now; returns how many points there were."""
-    page, count = json.loads(tab.locator("#data").text_content()), 0
+    page, count = data_of(tab.content()), 0
     for panel in tab.evaluate(MEASURE):
         inside(panel)
         of_axis = "series" in panel["data"]

@@ -9,6 +9,7 @@ import json
 import time
 from dataclasses import asdict, dataclass
 from functools import lru_cache
+from math import exp
 from typing import Any
 
 import torch
@@ -292,14 +293,16 @@ def _story(decoded: Decoded, sample: Sample) -> TraceRecord | None:
     events = decoded.trace.events
     first = events["sequence"] == decoded.trace.ids[0]
     entropy: list[float | None] = [None] * decoded.tokens.shape[1]
-    for position, nats in zip(
-        events["position"][first].tolist(), events["entropy"][first].tolist()
-    ):
+    prob = entropy.copy()
+    columns = (events[name][first] for name in ("position", "entropy", "log_prob"))
+    for position, nats, log_prob in zip(*(column.tolist() for column in columns)):
         entropy[position] = round(nats, 4) if nats == nats else None
+        prob[position] = round(exp(log_prob), 4) if log_prob == log_prob else None
     story: TraceRecord = {
         "tokens": decoded.tokens[0].tolist(),
         "rounds": decoded.trace.reveal_rounds()[0].tolist(),
         "entropy": entropy,
+        "prob": prob,
         "valid": None if sample.valid is None else sample.valid[0].tolist(),
     }
     drawn = draw_pictures(sample.world, decoded.trace)

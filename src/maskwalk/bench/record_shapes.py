@@ -92,6 +92,7 @@ TRACE = table(
         "tokens": row("whole numbers", int, low=0, high=2**31),
         "rounds": row("whole numbers", int, low=-1, high=ROUNDS),
         "entropy": row("numbers or null", int, float, type(None), low=-1e-6),
+        "prob": maybe(row("numbers or null", int, float, type(None), low=0, high=1 + 1e-6)),
         "valid": maybe(row("true and false", bool)),
         "pictures": row("texts", str),
         "picture_rounds": row("whole numbers", int, low=-1, high=ROUNDS),
@@ -191,7 +192,7 @@ def checked_record(record: Any) -> None:
             except Wrong as wrong:
                 raise wrong.inside(f"metrics.{name[:80]}") from None
     if record.get("trace") is not None:
-        _same_length(record["trace"], "trace", ("tokens", "rounds", "entropy", "valid"))
+        _same_length(record["trace"], "trace", ("tokens", "rounds", "entropy", "prob", "valid"))
         _same_length(record["trace"], "trace", ("pictures", "picture_rounds"))
 
 

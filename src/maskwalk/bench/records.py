@@ -40,6 +40,7 @@ class TraceRecord(TypedDict):
     tokens: list[int]
     rounds: list[int]  # in which it was revealed; -1: given
     entropy: list[float | None]  # nats of the marginal it was drawn from
+    prob: NotRequired[list[float | None]]  # of the token, when it was drawn
     valid: list[bool] | None  # None: nobody can check
     pictures: NotRequired[list[str]]  # as the world draws it (pictures.py)
     picture_rounds: NotRequired[list[int]]  # after which they stand; -1: what is given

@@ -29,8 +29,8 @@ def evaluate(
         Path | None,
         typer.Option(
             "--out",
-            help="Keep evaluation.json, records and baselines in this directory; it may hold those "
-            "of other policies.",
+            help="Keep evaluation.json, verdict.html (a page), records and baselines in this "
+            "directory; it may hold those of other policies.",
         ),
     ] = None,
     denoiser: Annotated[
@@ -93,6 +93,7 @@ def evaluate(
     from maskwalk.bench.subject import Subject
     from maskwalk.bench.verdict.run import evaluate as verdict_on
     from maskwalk.decoding.draw import read_draw
+    from maskwalk.report.verdict import write_verdicts
 
     plugins = bring_in(include)
     options = options_of(tokenizer, rows, model_option)
@@ -123,12 +124,15 @@ def evaluate(
             draw=draw,
             engine=place,
         )
+    page = None if to is None else write_verdicts(to)
     if as_json:
         print(json.dumps(evaluation.as_dict()))
     else:
         out.print(Text(str(evaluation)), soft_wrap=True)
         if to is not None:
             say_written(to / "evaluation.json")
+            if page is not None:
+                say_written(page)
             if evaluation.comparisons:
                 out.print(f"Next: maskwalk report {to}", soft_wrap=True)
     if not evaluation.kept:

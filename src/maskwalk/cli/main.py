@@ -20,7 +20,9 @@ from maskwalk.cli.diagnose import diagnose
 from maskwalk.cli.docs import docs
 from maskwalk.cli.evaluate import evaluate
 from maskwalk.cli.generate import generate
+from maskwalk.cli.leaderboard import leaderboard
 from maskwalk.cli.new import new
+from maskwalk.cli.play import play
 from maskwalk.cli.report import report
 from maskwalk.cli.reproduce import reproduce
 from maskwalk.cli.sample import sample
@@ -48,6 +50,7 @@ app = typer.Typer(
 app.command("list")(list_)
 for command in (
     sample,
+    play,
     generate,
     convert,
     bench,
@@ -57,6 +60,7 @@ for command in (
     diagnose,
     evaluate,
     tune,
+    leaderboard,
     audit,
     theory,
     zoo,

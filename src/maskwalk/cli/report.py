@@ -45,7 +45,8 @@ def report(
 
     Of a cell that was run again the newest record counts, and of a full and a quick run the full.
 
-    Rows of `maskwalk diagnose --out` in the same directory become a section of the page.
+    Rows of `maskwalk diagnose --out` in the same directory become a section of the page; for
+    evaluations of `maskwalk evaluate --out` there is a page of its own, verdict.html.
 
     Examples: maskwalk report runs/mine --format html --format svg
 
@@ -58,6 +59,7 @@ def report(
     from maskwalk.paper.tables import attach
     from maskwalk.report import BUDGETS, front_tables, write_report
     from maskwalk.report.thin import some_metrics, some_settings
+    from maskwalk.report.verdict import write_verdicts
     from maskwalk.resources import at_hand
 
     bring_in(include)
@@ -67,6 +69,11 @@ def report(
     directory = at_hand(directory, "results") if fronts else directory
     losses = [] if fronts else load_rows(directory)
     alone = losses and not any(directory.glob("records.jsonl*"))
+    verdicts = write_verdicts(directory) if "html" in chosen and not fronts else None
+    if verdicts is not None:
+        say_written(verdicts)
+        if not losses and not any(directory.glob("records.jsonl*")):
+            return  # the contract is broken: there are no records
     records, aside = ([], Aside()) if alone else load_newest(directory, lean=True)
     gc.freeze()  # none of it is garbage, and looking for some takes long
     say_notes(aside.lines())

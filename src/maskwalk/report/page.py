@@ -7,6 +7,8 @@ network. Sections that have nothing to show are left out.
 """
 
 import json
+import zlib
+from base64 import b64encode
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,15 +34,18 @@ from maskwalk.worlds.metrics import Metric
 
 TEMPLATES = Path(__file__).parent / "templates"
 SHOWN_SWAPS, MOST_SWAPS = 12, 100
+PACKED = 200_000  # characters of data beyond which a page carries them deflated
 SCRIPTS = (  # one scope, in this order
-    *("base", "tell", "tips", "ticks", "scales", "layout", "scatter", "listen"),
-    *("series", "traces", "pictures", "losses", "texts", "report"),
+    *("inflate", "base", "tell", "tips", "ticks", "scales", "layout", "scatter", "listen"),
+    *("series", "traces", "pictures", "losses", "texts"),
+    *("frames", "stages", "player", "watch", "address", "report"),
 )
 
 
 def page(study: Study, command: str | None = None, losses: Sequence[Group] = ()) -> str:
     """The page as text."""
     series, traced, crowd = drawn_series(study), traced_panels(study), crowded(study)
+    data = page_data(study, series, losses, traced)
     modes, all_tables = range(len(study.modes)), tables(study)
     swaps = [rule_swaps(study, m) if crowd else sampler_swaps(study, m) for m in modes]
     winners = [leaders(study, m) if crowd or study.single else [] for m in modes]
@@ -53,9 +58,12 @@ def page(study: Study, command: str | None = None, losses: Sequence[Group] = ())
     return render(
         "report.html",
         study=study,
-        style=pasted("style.css"),
+        families=study.families,
+        style=pasted("style.css", "player.css"),
         script=pasted(*(f"{name}.js" for name in SCRIPTS)),
-        data=embedded(page_data(study, series, losses, traced)),
+        data=data_block(data),
+        casts=bool(data["casts"]),
+        walks=any(stage["kind"] == "graph" for one in data["casts"] for stage in one["stages"]),
         interval=INTERVAL,
         floor_row=FLOOR,
         number=number,
@@ -109,6 +117,16 @@ def render(template: str, **values: Any) -> str:
 def pasted(*names: str) -> Markup:
     """Files of the templates' folder as they are, one after the other."""
     return Markup("".join((TEMPLATES / name).read_text("utf-8") for name in names))
+
+
+def data_block(data: Any) -> Markup:
+    """The element that holds a page's data: as JSON, or, where that is long, deflated (base64)."""
+    text = embedded(data)
+    if len(text) < PACKED:
+        return Markup('<script type="application/json" id="data">') + text + Markup("</script>")
+    press = zlib.compressobj(9, wbits=-zlib.MAX_WBITS)
+    packed = b64encode(press.compress(text.encode()) + press.flush()).decode()
+    return Markup(f'<script type="text/plain" id="data" data-packed>{packed}</script>')
 
 
 def embedded(data: Any) -> Markup:

@@ -14,6 +14,7 @@ from maskwalk.report.budgets import crowded
 from maskwalk.report.estimates import Estimate, finite, floor_of, published
 from maskwalk.report.frames import frames
 from maskwalk.report.losses import Group, losses_data
+from maskwalk.report.player.casts import casts
 from maskwalk.report.series import Series
 from maskwalk.report.study import REFERENCE, Place, Study
 from maskwalk.worlds.metrics import COST, Metric
@@ -33,6 +34,14 @@ def page_data(
 ) -> Data:
     """What the figures, traces and texts draw, as compactly as is readable."""
     texts = text_panels(study)
+    cells: list[Data] = [
+        {"m": m, "p": p, "s": s}
+        | _cell(study, record)
+        | _law(study, (m, p, s))
+        | (_traced(record) if traced is None or (m, p) in traced else {})
+        for (m, p, s), record in study.cells.items()
+    ]
+    traces = {(one["m"], one["p"], one["s"]): one["trace"] for one in cells if "trace" in one}
     return {
         "modes": study.modes,
         "crowd": crowded(study),
@@ -44,13 +53,8 @@ def page_data(
         "metrics": [_metric(metric) for metric in _told(study)],
         **_legend(study),
         "panels": [{"title": p.title, "task": p.task} for p in study.panels],
-        "cells": [
-            {"m": m, "p": p, "s": s}
-            | _cell(study, record)
-            | _law(study, (m, p, s))
-            | (_traced(record) if traced is None or (m, p) in traced else {})
-            for (m, p, s), record in study.cells.items()
-        ],
+        "cells": cells,
+        "casts": casts(study, traces),
         "references": [
             {"m": m, "p": p, "s": None} | _cell(study, record)
             for (m, p), record in study.references.items()
@@ -207,14 +211,16 @@ def _trace(record: Record) -> Data | None:
         return None
     length, valid = len(trace["tokens"]), trace.get("valid")
     spread = trace.get("entropy") or [None] * length
-    if not len(trace["rounds"]) == len(valid or spread) == len(spread) == length:
+    probs = trace.get("prob") or []
+    lists = (trace["rounds"], valid or spread, spread, probs or spread)
+    if any(len(one) != length for one in lists):
         return None
     return {
         "tokens": trace["tokens"],
         "rounds": trace["rounds"],
         "valid": "".join("1" if fine else "0" for fine in valid) if valid else None,
         "nats": [_short(finite(x), 3) for x in spread],
-    }
+    } | ({"probs": [_short(finite(x), 3) for x in probs]} if probs else {})
 
 
 # ---------------------------------------------------------------- texts

@@ -2,7 +2,7 @@
 // Plain JavaScript and SVG: no dependencies, no requests. Text only ever enters as text nodes.
 // All scripts share one scope, in the order of SCRIPTS in page.py. An estimate is {v, half, n, …}: `half`
 // of its 95 % interval comes from the page; no script computes an error.
-const data = JSON.parse(document.getElementById("data").textContent);
+const data = JSON.parse(unpacked(document.getElementById("data")));
 const state = { mode: 0, log: true, hidden: new Set(), zoom: new Map(), panel: 0, sampler: 0, print: false };
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 const byId = (id) => document.getElementById(id);
@@ -21,6 +21,12 @@ function svg(name, attributes = {}, ...children) {
 const line = (kind, x1, y1, x2, y2) => svg("line", { class: kind, x1, y1, x2, y2 });
 const rect = (kind, x, y, width, height, more) => svg("rect", { class: kind, x, y, width, height, ...more });
 const text = (kind, x, y, words, more) => svg("text", { class: kind, x, y, ...more }, String(words));
+function element(name, kind, ...children) {
+  const node = document.createElement(name);
+  if (kind) node.className = kind;
+  node.append(...children);
+  return node;
+}
 const empty = (words) => Object.assign(document.createElement("p"), { className: "empty", textContent: words });
 
 // ---------------------------------------------------------------- markers, numbers, widths

@@ -1,12 +1,5 @@
 // ---------------------------------------------------------------- traces of worlds that draw themselves
 // A picture is [title, parts]: pieces of its text, old and new by turns, old ones first (frames.py).
-function element(name, kind, ...children) {
-  const node = document.createElement(name);
-  if (kind) node.className = kind;
-  node.append(...children);
-  return node;
-}
-
 const SIGNS = { "·": "blank", "✗": "broken" };
 function painted(part, isNew) {
   const pieces = part.split(/([·✗])/).filter(Boolean).map((p) => (SIGNS[p] ? element("span", SIGNS[p], p) : p));

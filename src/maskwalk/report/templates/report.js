@@ -10,8 +10,10 @@ function setMode(mode) {
   state.mode = mode;
   for (const node of all("[data-mode]")) node.hidden = +node.dataset.mode !== mode;
   drawPlots();
+  if (byId("watch")) drawWatch();
   if (byId("traces")) drawTraces();
   if (byId("texts")) showTexts();
+  remember();
 }
 
 const membersOf = (family) => data.samplers.flatMap((s, i) => (s.family === family ? [i] : []));
@@ -20,6 +22,7 @@ function show(samplers, visible) {
   for (const chip of all("[data-sampler]")) chip.setAttribute("aria-pressed", !state.hidden.has(+chip.dataset.sampler));
   for (const name of all("[data-family]")) name.setAttribute("aria-pressed", membersOf(+name.dataset.family).some((s) => !state.hidden.has(s)));
   drawPlots();
+  remember();
 }
 
 // The first click puts names and cost in rising order, numbers in falling; the next turns it round.
@@ -40,8 +43,8 @@ for (const mark of all("svg.mark")) {
   mark.append(marker(family, 5));
 }
 on(all("#modes input"), "change", (input) => setMode(+input.value));
-on(all("#scale input"), "change", (input) => { state.log = input.value === "log"; state.zoom.clear(); drawPlots(); });
-on(all("#theme input"), "change", (input) => { document.documentElement.dataset.theme = input.value; });
+on(all("#scale input"), "change", (input) => { state.log = input.value === "log"; state.zoom.clear(); drawPlots(); remember(); });
+on(all("#theme input"), "change", (input) => { document.documentElement.dataset.theme = input.value; remember(); });
 on(all("[data-sampler]"), "click", (chip) => show([+chip.dataset.sampler], state.hidden.has(+chip.dataset.sampler)));
 on(all("[data-sampler]"), "pointerenter", (chip) => light(+chip.dataset.sampler));
 on(all("[data-sampler]"), "pointerleave", () => light(null));
@@ -68,9 +71,6 @@ on(all(".enlarge"), "click", (button) => {
 on(all(".reset"), "click", (button) => resetZoom(button.closest(".panel")));
 on(all(".sortable thead button"), "click", (button) => sortBy(button.closest("th")));
 if (byId("traces")) {
-  const traced = new Set(data.cells.filter((c) => c.trace).map((c) => c.p));
-  byId("trace-panel").append(...data.panels.flatMap((p, i) => (traced.has(i) ? [new Option(`${p.title}, ${p.task}`, i)] : [])));
-  state.panel = Math.min(...traced);
   on([byId("trace-panel")], "change", (choice) => { state.panel = +choice.value; drawTraces(); });
   on([byId("trace-sampler")], "change", (choice) => chooseSampler(choice.value));
 }
@@ -83,4 +83,11 @@ matchMedia("print").addEventListener("change", (event) => {
 });
 byId("legend").open = innerWidth > 800;
 state.sampler = Math.max(data.samplers.findIndex((s) => s.line.startsWith("bisection")), 0);
-setMode(0);
+watch.first = watch.panel = castsOf(0)[0]?.p ?? 0;
+const round = asked();
+setMode(state.mode);
+if (state.hidden.size) show([], true);
+if (byId("watch") && round) drawWatch(round);
+if (byId("watch")) on([byId("watch-panel")], "change", (choice) => { watch.panel = +choice.value; drawWatch(); });
+if (place.section) byId(place.section)?.scrollIntoView();
+place.ready = true;

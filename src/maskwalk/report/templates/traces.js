@@ -92,7 +92,12 @@ function drawTrace(cell) {
 }
 
 function drawTraces() {
-  const cells = data.cells.filter((c) => c.m === state.mode && c.p === state.panel && c.trace).sort((a, b) => a.s - b.s);
+  const traced = data.cells.filter((c) => c.m === state.mode && c.trace), panels = new Set(traced.map((c) => c.p));
+  if (!panels.has(state.panel)) state.panel = Math.min(...panels);
+  const menu = byId("trace-panel");
+  menu.replaceChildren(...data.panels.flatMap((p, i) => (panels.has(i) ? [new Option(`${p.title}, ${p.task}`, i, false, i === state.panel)] : [])));
+  menu.disabled = !panels.size;
+  const cells = traced.filter((c) => c.p === state.panel).sort((a, b) => a.s - b.s);
   const choice = byId("trace-sampler");
   choice.replaceChildren(...cells.map((c) => new Option(labelOf(c), c.s)));
   choice.disabled = !cells.length;

@@ -1,0 +1,90 @@
+"""`maskwalk leaderboard`: rules on one scale, from records; and records run again."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from maskwalk.cli import common
+from maskwalk.cli.common import bring_in, check_device, err, out, say_notes, say_written
+from maskwalk.errors import MaskwalkError
+
+if TYPE_CHECKING:
+    from maskwalk.bench.records import Record
+
+
+def leaderboard(
+    directories: Annotated[
+        list[Path],
+        typer.Argument(help="Where `maskwalk evaluate --out` or `maskwalk bench` wrote records."),
+    ],
+    to: Annotated[
+        Path | None, typer.Option("--out", help="Where the two files go [the first directory].")
+    ] = None,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Write nothing; run records again and compare their numbers."),
+    ] = False,
+    policy: Annotated[
+        str | None,
+        typer.Option(help="With --check: FILE.py:Class whose records to run (the file is run)."),
+    ] = None,
+    cells: Annotated[int, typer.Option(help="With --check: how many records, evenly.")] = 12,
+    device: common.Device = "cpu",
+    include: common.Include = None,
+) -> None:
+    """Rank rules by what they reach within 4, 8, 12 and 24 calls: leaderboard.json and a page.
+
+    Rules are ranked where they have the same scenes; an evaluation brings the baselines of its own.
+
+    Exit code 1: a number did not come out again.
+
+    Example: maskwalk evaluate my_policy.py:MyPolicy --out runs/mine
+
+    Example: maskwalk leaderboard runs/mine
+
+    Example: maskwalk leaderboard runs/mine --check --policy my_policy.py:MyPolicy
+    """
+    from maskwalk.bench.versions import load_newest
+    from maskwalk.paper.tables import attach
+    from maskwalk.report.leaderboard.board import tracks
+    from maskwalk.report.leaderboard.page import write_board
+
+    bring_in(include)
+    records: list[Record] = []
+    for directory in directories:
+        some, aside = load_newest(directory, lean=True)
+        say_notes(aside.lines())
+        records += some
+    if check:
+        _check(records, policy, cells, check_device(device))
+        return
+    if policy is not None:
+        raise MaskwalkError("--policy names what --check runs; add --check or leave it out.")
+    command = " ".join(["maskwalk leaderboard", *map(str, directories)])
+    for path in write_board(tracks(attach(records)), to or directories[0], command):
+        say_written(path)
+
+
+def _check(records: "list[Record]", policy: str | None, cells: int, device: str) -> None:
+    """A line for each record that differs, then a sentence."""
+    from maskwalk.bench.rerun import chosen, rerun
+    from maskwalk.bench.verdict.policy import candidate, setting_spec
+
+    samplers = {}
+    if policy is not None:
+        mine = candidate(policy)
+        samplers = {setting_spec(mine.name, label): one for label, one in mine.settings.items()}
+    some, wrong, edited = chosen(records, cells, list(samplers)), 0, False
+    for found in rerun(some, samplers, device):
+        edited |= found.edited
+        wrong += not found.same
+        for key, (before, now) in found.different.items():
+            place = f"{found.record['sampler']}, {found.record.get('title', '')}"
+            out.print(f"{place}: {key} {before} in the record, {now} now", soft_wrap=True)
+    if edited:
+        err.print("The records name another version of the policy's file.", style="yellow")
+    if wrong:
+        out.print(f"{wrong} of {len(some)} records did not come out again.")
+        raise typer.Exit(1)
+    out.print(f"{len(some)} of {len(some)} records came out again, every number the same.")

@@ -1,0 +1,103 @@
+"""`maskwalk play`: samplers at work, round by round, on a page."""
+
+import re
+import shlex
+import sys
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from maskwalk.cli import common
+from maskwalk.cli.common import bring_in, check_device, say_written
+from maskwalk.errors import MaskwalkError
+
+MOST_PANES = 8
+
+
+def play(
+    world: common.World = None,
+    graph: common.Graph = None,
+    walk: common.Walk = None,
+    length: common.Length = None,
+    graph_seed: common.GraphSeed = None,
+    denoiser: common.Denoiser = "oracle",
+    sampler: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A sampler, as a spec; repeatable: they stand side by side [bisection and "
+            "random(block=4)]."
+        ),
+    ] = None,
+    task: common.Task = "unconditional",
+    preset: common.Preset = "exact",
+    draw: common.DrawSpec = None,
+    ties: common.Ties = None,
+    seed: common.Seed = 0,
+    sequence: Annotated[
+        int, typer.Option(help="Which sequence of this seed; all samplers get its prompt.")
+    ] = 0,
+    to: Annotated[Path, typer.Option("--out", help="The page to write.")] = Path("play.html"),
+    opens: Annotated[
+        bool | None,
+        typer.Option("--open/--no-open", help="Open it in the browser [if this is a terminal]."),
+    ] = None,
+    device: common.Device = "cpu",
+    include: common.Include = None,
+) -> None:
+    """Watch samplers unmask a sequence: one self-contained page with a player.
+
+    Every round shows the sequence with the probability and entropy of each position, beside a
+    picture of the world: the walk on its graph, a grid, a sum, a text.
+
+    Example: maskwalk play --sampler bisection --sampler 'random(block=4)' --task endpoints
+
+    Example: maskwalk play --world 'sudoku(box=2)' --sampler 'entropy(block=2)' --sampler random
+
+    Example: maskwalk play --denoiser zoo:st_er_deg7 --sampler entropy --sampler bisection
+    """
+    from maskwalk.bench.cell import Cell
+    from maskwalk.bench.reels import record_reel
+    from maskwalk.report.player.page import play_page
+    from maskwalk.resources import write_file
+    from maskwalk.worlds.world import build_world
+
+    bring_in(include)
+    specs = list(dict.fromkeys(sampler or ["bisection", "random(block=4)"]))
+    if len(specs) > MOST_PANES:
+        raise MaskwalkError(
+            f"{len(specs)} samplers do not fit side by side; give at most {MOST_PANES}."
+        )
+    cells = [
+        Cell.checked(
+            world=world,
+            graph=graph,
+            graph_seed=graph_seed,
+            walk=walk,
+            length=length,
+            task=task,
+            sampler=spec,
+            denoiser=denoiser,
+            preset=preset,
+            draw=draw,
+            ties=ties,
+            count=1,
+            seed=seed,
+        )
+        for spec in specs
+    ]
+    reels = [record_reel(cell, sequence, check_device(device)) for cell in cells]
+    page = play_page(cells[0], build_world(cells[0].world), reels, _typed(sys.argv[1:]))
+    to.parent.mkdir(parents=True, exist_ok=True)
+    write_file(to, page.encode())
+    say_written(to)
+    if sys.stdout.isatty() if opens is None else opens:
+        webbrowser.open(to.resolve().as_uri())
+
+
+def _typed(words: list[str]) -> str:
+    """The command as a person would type it."""
+    plain = re.compile(r"""[^"$`\\!]*'[^"$`\\!]*""")
+    quoted = [f'"{word}"' if plain.fullmatch(word) else shlex.quote(word) for word in words]
+    return " ".join(["maskwalk", *quoted])

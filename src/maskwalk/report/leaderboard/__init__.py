@@ -1,0 +1,5 @@
+"""The leaderboard: rules on one scale, from records of any run or evaluation.
+
+board.py   the numbers: coherence within a budget, area under the curve, KL per token
+page.py    leaderboard.json and leaderboard.html
+"""

@@ -1,0 +1,50 @@
+"""Which samplers of a report are on its player, panel by panel, and the stages they play on."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from maskwalk.bench.labels import read
+from maskwalk.report.player.stages import Stage, spec_stage
+from maskwalk.report.study import Study
+
+MOST_CAST = 6  # samplers of a panel
+LEADS = ("bisection", "guided_bisection")
+TEXT = "text"  # has texts of its own, side by side
+Traces = Mapping[tuple[int, int, int], Mapping[str, Any]]  # by mode, panel and sampler
+
+
+def casts(study: Study, traces: Traces) -> list[dict[str, Any]]:
+    """For every mode and panel with traces: up to six samplers, of as many families as there are.
+
+    A stage is the panel's; a map is that of one walk, so there `stages` has one for each sampler.
+    """
+    places: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for mode, panel, sampler in sorted(traces):
+        places[mode, panel].append(sampler)
+    found = []
+    for (mode, panel), samplers in places.items():
+        world = str(study.cells[mode, panel, samplers[0]]["world"])
+        if read(world).name == TEXT:
+            continue
+        chosen = _varied(study, samplers, {s: traces[mode, panel, s] for s in samplers})
+        stages = [_stage(world, traces[mode, panel, s]["tokens"]) for s in chosen]
+        shared = [stages[0]] if all(stage == stages[0] for stage in stages) else stages
+        found.append({"m": mode, "p": panel, "s": chosen, "stages": shared})
+    return found
+
+
+def _stage(world: str, tokens: list[int]) -> Stage:
+    """A world that cannot be built here shows its tokens."""
+    return spec_stage(world, [tokens]) or {"kind": "words"}
+
+
+def _varied(study: Study, samplers: Iterable[int], traces: Mapping[int, Any]) -> list[int]:
+    """One setting of each family, the middle one by its rounds; then others, up to six."""
+    families: dict[str, list[int]] = defaultdict(list)
+    for s in sorted(samplers, key=lambda s: (max(traces[s]["rounds"]), s)):
+        families[study.samplers[s].family].append(s)
+    order = sorted(families, key=lambda name: (name not in LEADS, families[name][0]))
+    first = [families[name][(len(families[name]) - 1) // 2] for name in order][:MOST_CAST]
+    rest = [s for name in order for s in families[name] if s not in first]
+    return [*first, *rest[: MOST_CAST - len(first)]]

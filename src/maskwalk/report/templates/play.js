@@ -1,0 +1,9 @@
+// ---------------------------------------------------------------- the page of `maskwalk play`
+const told = new URLSearchParams(location.hash.slice(1));
+const about = { keys: document, round: +told.get("round"), speed: +told.get("speed") || 1 };
+about.moved = (round, speed) => {
+  const words = new URLSearchParams({ ...(round ? { round } : {}), ...(speed !== 1 ? { speed } : {}) });
+  history.replaceState(null, "", `#${words}`);
+};
+on(all("#theme input"), "change", (input) => { document.documentElement.dataset.theme = input.value; });
+player(byId("player"), data.reels, () => data.stage, about);

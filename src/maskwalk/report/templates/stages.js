@@ -1,0 +1,127 @@
+// ---------------------------------------------------------------- worlds as pictures
+// A stage is drawn once into a node; the function returned shows a frame: (cells, broken).
+const stages = { graph: graphStage, grid: gridStage, sum: sumStage, text: textStage, words: textStage };
+
+function classesOf(node, cell, isBad) {
+  for (const [name, is] of Object.entries({ on: cell.token != null, masked: cell.token == null, given: cell.given, new: cell.isNew, bad: isBad })) node.classList.toggle(name, is);
+}
+// How uncertain and how sure: the heights and shades of what is masked.
+function shade(node, cell, most) {
+  node.style.setProperty("--h", cell.nats == null ? 0 : (cell.nats / most).toFixed(3));
+  node.style.setProperty("--sure", cell.likely ? clamp(cell.likely[1] ?? 0, 0.22, 1).toFixed(2) : 0.4);
+}
+const guessOf = (stage, cell, blank) => (cell.token != null ? signOf(stage, cell.token) : cell.likely ? signOf(stage, cell.likely[0]) : blank);
+
+function graphStage(root, stage, frames) {
+  const place = new Map(stage.nodes.map((node, k) => [node, [stage.places[2 * k], stage.places[2 * k + 1]]]));
+  const own = new Set(frames.flatMap((cells) => cells.map((cell) => cell.token)).filter((token) => token != null));
+  const xs = stage.places.filter((_, k) => k % 2 === 0), ys = stage.places.filter((_, k) => k % 2 === 1);
+  const pad = 46, wide = Math.max(Math.max(...xs) + 2 * pad, 640), high = Math.max(Math.max(...ys) + 2 * pad, wide * 0.48);
+  const [left, top] = [(wide - Math.max(...xs)) / 2, (high - Math.max(...ys)) / 2];
+  const at = (node) => [place.get(node)[0] + left, place.get(node)[1] + top];
+  const picture = svg("svg", { viewBox: `0 0 ${wide} ${high.toFixed(0)}`, role: "img", "aria-label": "The part of the graph that the walks use" });
+  for (let k = 0; k < stage.edges.length; k += 2) {
+    const [a, b] = [at(stage.nodes[stage.edges[k]]), at(stage.nodes[stage.edges[k + 1]])];
+    picture.append(line("near", ...a, ...b));
+  }
+  for (const node of stage.nodes) picture.append(svg("circle", { class: "dot", cx: at(node)[0], cy: at(node)[1], r: own.has(node) ? 9 : 6 }));
+  const length = frames[0].length, tone = (i) => `--t:${length > 1 ? (i / (length - 1)).toFixed(3) : 0}`;
+  const lines = Array.from({ length }, (_, i) => svg("path", { class: "step", style: tone(i) }));
+  const cuts = Array.from({ length }, () => svg("text", { class: "cut", style: "font-size:38px" }, "✗"));
+  const first = new Map();
+  frames.at(-1).forEach(({ token }, i) => { if (token != null && !first.has(token)) first.set(token, i); });
+  const nodes = new Map([...own].map((node) => [node, svg("g", { class: "node", style: tone(first.get(node) ?? 0), transform: `translate(${at(node)})` },
+    svg("circle", { r: 27 }), svg("text", { y: 8, style: `font-size:${signOf(stage, node).length > 3 ? 18 : 23}px` }, signOf(stage, node)))]));
+  picture.append(...lines, ...cuts, ...nodes.values());
+  root.append(picture);
+  const show = (cells, broken) => {
+    for (const node of nodes.values()) node.setAttribute("class", "node");
+    cells.forEach((cell, i) => {
+      const node = nodes.get(cell.token);
+      if (node) for (const [name, is] of [["on", true], ["given", cell.given], ["new", cell.isNew], ["bad", broken.has(i)]]) if (is) node.classList.add(name);
+      const from = i ? cells[i - 1] : null, drawn = i > 0 && from.token != null && cell.token != null;
+      lines[i].setAttribute("class", `step${drawn ? " on" : ""}${drawn && (cell.isNew || from.isNew) ? " new" : ""}${broken.has(i) ? " bad" : ""}`);
+      if (drawn) lines[i].setAttribute("d", arc(at(from.token), at(cell.token)));
+      cuts[i].classList.toggle("on", drawn && broken.has(i));
+      if (drawn) ["x", "y"].forEach((name, k) => cuts[i].setAttribute(name, (at(from.token)[k] + at(cell.token)[k]) / 2 + (k ? 13 : 0)));
+    });
+  };
+  const light = (cell, is) => nodes.get(cell.token)?.classList.toggle("lit", is);
+  return { show, light };
+}
+// There and back bow to different sides; to stay is a small loop.
+function arc([x, y], [u, v]) {
+  if (x === u && y === v) return `M${x - 12},${y - 24}C${x - 52},${y - 74} ${x + 52},${y - 74} ${x + 12},${y - 24}`;
+  const [mx, my] = [(x + u) / 2 + (v - y) * 0.07, (y + v) / 2 - (u - x) * 0.07];
+  return `M${x},${y}Q${mx.toFixed(1)},${my.toFixed(1)} ${u},${v}`;
+}
+
+function gridStage(root, stage, frames, most) {
+  const { rows, columns, box: size, colours } = stage;
+  const picture = element("div", "cells");
+  picture.style.gridTemplateColumns = `repeat(${columns}, 1fr)`;
+  picture.style.setProperty("--many", columns * columns);
+  picture.style.setProperty("--wide", `${clamp(columns * 58, 180, columns > rows ? 900 : 430)}px`);
+  const nodes = stage.cells.map((i, k) => {
+    const node = element("div", "cell-of"), [y, x] = [Math.floor(k / columns), k % columns];
+    node.classList.toggle("right", Boolean(size) && (x + 1) % size === 0 && x + 1 < columns);
+    node.classList.toggle("below", Boolean(size) && (y + 1) % size === 0 && y + 1 < rows);
+    for (const [name, is] of [["end", x + 1 === columns], ["foot", y + 1 === rows], ["painted", Boolean(colours)]]) node.classList.toggle(name, is);
+    return node;
+  });
+  picture.append(...nodes);
+  root.append(picture);
+  const show = (cells, broken) => stage.cells.forEach((i, k) => {
+    classesOf(nodes[k], cells[i], broken.has(i));
+    shade(nodes[k], cells[i], most);
+    if (colours) nodes[k].style.setProperty("--t", colours > 1 && cells[i].token != null ? cells[i].token / (colours - 1) : 0);
+    nodes[k].textContent = guessOf(stage, cells[i], "");
+  });
+  const light = (cell, is, i) => nodes[stage.cells.indexOf(i)]?.classList.toggle("lit", is);
+  return { show, light };
+}
+
+// Two operands, a rule and the sum; a carry stands above a column once all below it are known.
+function sumStage(root, stage, frames, most) {
+  const [a, b, c] = stage.lines, columns = c.length;
+  const picture = element("div", "sum");
+  picture.style.gridTemplateColumns = `repeat(${columns + 1}, auto)`;
+  picture.style.setProperty("--columns", columns + 1);
+  const carries = c.map(() => element("div", "cell-of carry"));
+  const digits = new Map([...a, ...b, ...c].map((i) => [i, element("div", "cell-of")]));
+  const row = (sign, positions) => [element("div", "cell-of sign", sign), ...Array.from({ length: columns - positions.length }, () => element("div", "cell-of sign")), ...positions.map((i) => digits.get(i))];
+  picture.append(element("div", "cell-of sign carry"), ...carries, ...row("", a), ...row("+", b), element("div", "rule"), ...row("=", c));
+  root.append(picture);
+  const show = (cells, broken) => {
+    for (const [i, node] of digits) {
+      classesOf(node, cells[i], broken.has(i));
+      shade(node, cells[i], most);
+      node.textContent = guessOf(stage, cells[i], "");
+    }
+    let carry = 0;
+    for (let k = 0; k < columns; k += 1) {
+      carries[columns - 1 - k].textContent = k > 0 && carry ? carry : "";
+      const [x, y] = [a, b].map((line) => (k < line.length ? cells[line[line.length - 1 - k]].token : 0));
+      carry = x == null || y == null || carry == null ? null : Math.floor((x + y + carry) / stage.base);
+    }
+  };
+  const light = (cell, is, i) => digits.get(i)?.classList.toggle("lit", is);
+  return { show, light };
+}
+
+// A text, or signs in a line; what is masked is a blank as wide as the token that comes.
+function textStage(root, stage, frames, most) {
+  const prose = stage.kind === "text", picture = element("div", prose ? "prose" : "line-of");
+  const wide = !prose && frames.at(-1).some((cell) => cell.token != null && signOf(stage, cell.token).length > 1);
+  const nodes = frames[0].map(() => element("span", "piece"));
+  nodes.forEach((node) => picture.append(node, wide ? " " : ""));
+  root.append(picture);
+  const show = (cells, broken) => cells.forEach((cell, i) => {
+    classesOf(nodes[i], cell, broken.has(i));
+    shade(nodes[i], cell, most);
+    const final = frames.at(-1)[i].token;
+    nodes[i].textContent = prose && cell.token == null ? signOf(stage, final ?? "").replaceAll("\n", " ") : guessOf(stage, cell, "·");
+  });
+  const light = (cell, is, i) => nodes[i].classList.toggle("new", is || cell.isNew);
+  return { show, light };
+}

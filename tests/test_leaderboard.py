@@ -1,0 +1,176 @@
+"""The leaderboard: its numbers by hand, who is ranked, the page, and records run again."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from maskwalk.bench.cell import Cell, run_cell
+from maskwalk.bench.records import RecordFile
+from maskwalk.errors import MaskwalkError
+from maskwalk.report.leaderboard.board import tracks
+from maskwalk.report.leaderboard.page import board_data, board_page
+from tests import fake_records
+
+WORLD = "walk(graph=st_er(nodes=12, p=0.2), law=lazy(stay=0.2, start='uniform'), length=24, seed=0)"
+
+
+def record(sampler: str, calls: float, quality: float, title: str = "one", **more: Any) -> Any:
+    made = fake_records.record()
+    metrics = {
+        "coherence": {"value": quality, "se": 0.01, "n": 512},
+        "calls": {"value": calls, "se": 0.0, "n": 512},
+    }
+    about = {"sampler": sampler, "title": title, "metrics": metrics, "key": f"{sampler}{title}"}
+    return made | about | {"kind": "factorised", "experiment": "mine", "world": WORLD} | more
+
+
+def entries(records: list[Any]) -> dict[str, Any]:
+    (track,) = tracks(records)
+    return {entry.rule: entry for entry in track.entries}
+
+
+def test_within_a_budget_a_rule_is_its_best_mixture() -> None:
+    records = [
+        record("random(block=8)", 3, 0.2),
+        record("random(block=2)", 11, 0.6),
+        record("random(block=1)", 24, 1.0),
+        record("bisection(order=1)", 5, 0.9),
+    ]
+    found = entries(records)
+    assert found["random"].within[4].value == pytest.approx(0.2 + 0.4 / 8)
+    assert found["random"].within[12].value == pytest.approx(0.6 + 0.4 / 13)
+    assert found["random"].within[24].value == 1.0
+    assert found["bisection"].within[4] is None and found["bisection"].within[8].value == 0.9
+    assert found["bisection"].area.value == pytest.approx(0.9 * 20 / 24)  # 5, 6, … 24 of 24
+    by_hand = sum(
+        0.0 if c < 3 else 0.2 + 0.05 * (c - 3) if c <= 11 else 0.6 + 0.4 * (c - 11) / 13
+        for c in range(1, 25)
+    )
+    assert found["random"].area.value == pytest.approx(by_hand / 24)
+    assert found["bisection"].within[8].half == pytest.approx(1.96 * 0.01, rel=1e-2)
+
+
+def test_scenes_are_averaged_and_a_rule_without_all_is_not_ranked() -> None:
+    records = [
+        record("bisection(order=1)", 5, 1.0),
+        record("bisection(order=1)", 5, 0.5, "two", world=WORLD.replace("seed=0", "seed=1")),
+        record("entropy(block=2)", 12, 0.4),
+        record("entropy(block=2)", 30, 0.8, "two", world=WORLD.replace("seed=0", "seed=1")),
+        record("random(block=2)", 2, 1.0),
+    ]
+    (track,) = tracks(records)
+    assert [entry.rule for entry in track.entries] == ["bisection", "entropy"]
+    assert [(entry.rule, entry.scenes) for entry in track.partial] == [("random", 1)]
+    assert len(track.scenes) == 2
+    bisection, entropy = track.entries
+    assert bisection.within[8].value == 0.75
+    assert bisection.within[8].half == pytest.approx(1.96 * 0.01 / 2**0.5, rel=1e-2)
+    assert entropy.within[12].value == pytest.approx(0.2)  # none is so cheap in the other scene
+
+
+def test_shaped_rules_stand_below_and_kl_is_a_token() -> None:
+    nats = {"value": 2.4, "se": 0.1, "n": 64}
+    records = [
+        record("p2()", 4, 1.0, kind="shaped"),
+        record("left_to_right()", 24, 1.0, kind="exact"),
+        record("random(block=4)", 6, 0.3),
+        record("random(block=1)", 24, 1.0, kind="exact"),
+    ]
+    for one, lost in zip(records[1:], (0.0, 2.4, 0.0)):
+        one["metrics"]["replay_kl"] = nats | {"value": lost}
+    (track,) = tracks(records)
+    assert [e.rule for e in track.entries] == ["random", "left_to_right", "p2"]
+    found = {e.rule: e for e in track.entries}
+    assert (found["random"].kind, found["p2"].kind) == ("factorised", "shaped")
+    assert found["random"].kl.value == pytest.approx(0.1)  # 24 tokens
+    assert found["left_to_right"].kl is None  # nothing within 12 calls
+    page = board_page([track], "a command")
+    assert "KL a token" in page and "shaped †" in page and page.index("random") < page.index("p2")
+    data = board_data([track])["tracks"][0]["entries"]
+    assert data[0]["kl_per_token"] == pytest.approx([0.1, 1.96 * 0.1 / 24], abs=1e-4)
+    assert [row["place"] for row in data] == [1, 2, 3]
+    for one in records:
+        one["metrics"].pop("replay_kl", None)
+    assert "KL a token" not in board_page(tracks(records), "")
+
+
+def test_own_rules_are_marked_and_names_stay_text() -> None:
+    records = [record("Mine(x=1)", 5, 0.5), record("bisection(order=1)", 5, 1.0)]
+    found = entries(records)
+    assert found["Mine"].own and not found["bisection"].own
+    evil = "<img src=x onerror=alert(1)>"
+    text = board_page(tracks([r | {"experiment": evil, "title": evil} for r in records]), evil)
+    assert "<img" not in text and "&lt;img" in text
+    with pytest.raises(MaskwalkError, match="no two rules"):
+        tracks(records[:1])
+
+
+POLICY = """
+from maskwalk import UnmaskingPolicy
+class Mine(UnmaskingPolicy):
+    def choose(self, view, state, rng):
+        return view.lowest(view.score("entropy"), 2), state
+"""
+
+
+def test_records_are_run_again_and_a_wrong_number_is_found(cli: Any, tmp_path: Path) -> None:
+    file = tmp_path / "my_policy.py"
+    file.write_text(POLICY)
+    run = tmp_path / "run"
+    run.mkdir()
+    from maskwalk.bench.verdict.policy import candidate
+
+    (own,) = candidate(f"{file}:Mine").settings.values()
+    made = []
+    for spec in ("bisection", "random(block=4)"):
+        cell = Cell.checked(world=WORLD, task="endpoints", sampler=spec, count=16)
+        made.append(run_cell(cell, trace=False)[0])
+    cell = Cell.from_json({**vars(cell), "sampler": "Mine()"})
+    made.append(run_cell(cell, trace=False, sampler=own)[0])
+
+    def write(records: list[Any]) -> None:
+        (run / "records.jsonl").unlink(missing_ok=True)
+        with RecordFile(run / "records.jsonl") as out:
+            for i, one in enumerate(records):
+                out.append({**one, "cell": i, "experiment": "mine", "title": "walk"})
+
+    write(made)
+    check = ("leaderboard", str(run), "--check", "--policy", f"{file}:Mine")
+    code, out, err = cli(*check)
+    assert code == 0 and "1 of 1 records came out again" in out, err
+    code, out, err = cli("leaderboard", str(run))
+    assert code == 0, err
+    data = json.loads((run / "leaderboard.json").read_text())
+    rules = {row["rule"]: row["own"] for row in data["tracks"][0]["entries"]}
+    assert rules == {"bisection": False, "random": False, "Mine": True}
+    assert "Leaderboard" in (run / "leaderboard.html").read_text("utf-8")
+    made[2]["metrics"]["coherence"]["value"] = 0.123
+    write(made)
+    code, out, _ = cli(*check)
+    assert code == 1 and "coherence 0.123 in the record" in out and "1 of 1" in out
+    file.write_text(POLICY.replace("2)", "3)"))
+    assert cli("leaderboard", str(run), "--policy", f"{file}:Mine")[0] == 2
+    assert cli("leaderboard", str(tmp_path / "none"))[0] == 2
+
+
+def test_headings_sort(visit: Any, tmp_path: Path) -> None:
+    records = [
+        record("random(block=4)", 4, 0.3),
+        record("bisection(order=1)", 5, 1.0),
+        record("left_to_right()", 24, 0.9),
+    ]
+    path = tmp_path / "leaderboard.html"
+    path.write_text(board_page(tracks(records), "a command"))
+    tab = visit(path)
+    names = tab.locator(".board tbody th")
+    assert names.all_inner_texts() == ["bisection", "random", "left to right"]
+    tab.get_by_role("button", name="24 calls").click()
+    assert names.all_inner_texts() == ["bisection", "left to right", "random"]
+    tab.get_by_role("button", name="4 calls", exact=True).click()
+    assert names.first.inner_text() == "random"  # what is not there comes last
+    tab.get_by_role("button", name="rule").click()
+    assert names.all_inner_texts() == ["bisection", "left to right", "random"]
+    tab.set_viewport_size({"width": 390, "height": 844})
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 390
