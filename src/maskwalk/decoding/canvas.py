@@ -1,7 +1,8 @@
 """What a sampler works on: a batch of partly revealed sequences, and the randomness of a round."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import torch
 from jaxtyping import Bool, Float, Float64, Int
@@ -29,7 +30,7 @@ class Canvas:
     state: State = field(default_factory=dict)
     open: Bool[Tensor, "batch length"] | None = None
 
-    @property
+    @cached_property
     def masked(self) -> Bool[Tensor, "batch length"]:
         """Where nothing is revealed yet, as far as it is open."""
         masked = self.tokens == self.mask_id
@@ -39,9 +40,7 @@ class Canvas:
         """Some of the rows, with what the policy remembers of them."""
         state = {name: value[rows] for name, value in self.state.items()}
         part = None if self.open is None else self.open[rows]
-        return replace(
-            self, tokens=self.tokens[rows], given=self.given[rows], state=state, open=part
-        )
+        return Canvas(self.tokens[rows], self.given[rows], self.mask_id, self.round, state, part)
 
     def reveal(
         self,
@@ -51,7 +50,8 @@ class Canvas:
     ) -> "Canvas":
         """The canvas with `tokens` (packed) written where `chosen` is true."""
         new = self.tokens.masked_scatter(chosen, tokens)
-        return replace(self, tokens=new, state=self.state if state is None else state)
+        state = self.state if state is None else state
+        return Canvas(new, self.given, self.mask_id, self.round, state, self.open)
 
 
 class RoundStreams:
