@@ -5,6 +5,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from maskwalk.decoding import picks
 from maskwalk.decoding.canvas import RoundStreams, State
 from maskwalk.decoding.decode import decode
 from maskwalk.decoding.draw import preset
@@ -111,3 +112,30 @@ def test_bad_calls_are_refused() -> None:
         decode(SAMPLERS.build("random()"), ORACLE, tokens, streams=Streams(0, 2), ties="first")
     with pytest.raises(MaskwalkError, match="nothing to decode"):
         decode(SAMPLERS.build("random()"), ORACLE, tokens[:0], streams=Streams(0, 0))
+
+
+def test_the_widest_round_is_remembered_row_by_row() -> None:
+    """Two a round of five positions: the last round is narrower, and rows leave before it."""
+    walk = LAW.sample(1, 0)[0]
+    tokens = torch.full((3, LAW.length), MASK)
+    tokens[0, 1:], tokens[1] = walk[1:], walk
+    result = decode("random(block=2)", ORACLE, tokens, streams=Streams(0, 3))
+    assert LAW.length == 5
+    assert result.widest.tolist() == [1, 0, 2]
+    assert result.rounds.tolist() == [1, 0, 3]
+
+
+@pytest.mark.parametrize("many", [1, 3, "each"])
+def test_small_and_large_canvases_pick_the_same(many: int | str, monkeypatch) -> None:
+    """numpy's picks and torch's, with ties, with rows that have nothing to pick."""
+    random = torch.Generator().manual_seed(0)
+    scores = torch.randint(0, 4, (200, 9), generator=random).double()
+    scores[torch.rand(scores.shape, generator=random) < 0.3] = torch.inf
+    scores[:3] = torch.inf
+    keys = torch.rand(scores.shape, generator=random, dtype=torch.float64)
+    count = torch.randint(0, 5, (200,), generator=random) if isinstance(many, str) else many
+    few = picks.pick(scores, keys, count)
+    monkeypatch.setattr(picks, "small", lambda tensor: tensor)
+    assert torch.equal(few, picks.pick(scores, keys, count))
+    asked = count if isinstance(count, Tensor) else torch.full((200,), count)
+    assert torch.equal(few.sum(1), torch.minimum(asked, scores.isfinite().sum(1)))

@@ -1,3 +1,5 @@
+from itertools import accumulate
+
 import numpy as np
 import pytest
 import torch
@@ -7,7 +9,8 @@ from scipy.stats import chi2, kstest
 
 from maskwalk.decoding.draw import Draw, preset, race
 from maskwalk.errors import MaskwalkError
-from maskwalk.streams import Purpose, Streams, block_uniforms, inverse_cdf, philox
+from maskwalk.kernels.philox import PIECE
+from maskwalk.streams import WORD, Purpose, Streams, block_uniforms, inverse_cdf, philox
 
 
 def test_philox_gives_the_published_answers() -> None:
@@ -143,3 +146,72 @@ def test_temperature_sharpens() -> None:
         Draw(precision="float16")
     with pytest.raises(MaskwalkError, match="as_published"):
         preset("published")
+
+
+def _plain_philox(counter: list[torch.Tensor], key: tuple[int, int]) -> list[torch.Tensor]:
+    """Philox-4x32-10 in Python's integers, a counter at a time."""
+    out = []
+    for c0, c1, c2, c3 in zip(*(c.flatten().tolist() for c in counter)):
+        k0, k1 = key
+        for _ in range(10):
+            a, b = c0 * 0xD2511F53, c2 * 0xCD9E8D57
+            c0, c1, c2, c3 = (b >> 32) ^ c1 ^ k0, b & WORD, (a >> 32) ^ c3 ^ k1, a & WORD
+            k0, k1 = (k0 + 0x9E3779B9) & WORD, (k1 + 0xBB67AE85) & WORD
+        out.append([c0, c1, c2, c3])
+    return list(torch.tensor(out).T)
+
+
+def test_philox_of_many_counters_is_that_of_each() -> None:
+    """Across the border of two pieces, with counters of any shape and layout."""
+    random = torch.Generator().manual_seed(0)
+    counter = [torch.randint(0, 2**32, (PIECE + 5,), generator=random) for _ in range(4)]
+    key = (2**32 - 3, 12345)
+    expected = _plain_philox(counter, key)
+    assert all(torch.equal(a, b) for a, b in zip(philox(counter, key), expected))
+    table = [c[: 6 * 4].view(6, 4).t() for c in counter]
+    for a, b in zip(philox(table, key), expected):
+        assert torch.equal(a, b[: 6 * 4].view(6, 4).t())
+
+
+def test_rounds_computed_ahead_are_the_same_numbers() -> None:
+    """Whatever the order of questions, rows that leave on the way, and places off the canvas."""
+    plain = Streams(9, torch.tensor([4, 2**41 + 3, 6]))
+    ahead, kept = plain._ahead(7), torch.tensor([True, False, True])
+    assert ahead._span == 7 and plain._span == 0
+    rows, places = torch.tensor([2, 0, 1]), torch.tensor([6, 0, 3])
+    for round in [*range(40), 38, 3, 100]:
+        for purpose in (Purpose.TIE, Purpose.TOKEN):
+            assert torch.equal(ahead.uniform(purpose, round, 7), plain.uniform(purpose, round, 7))
+            found = ahead.uniform_at(purpose, round, rows, places)
+            assert torch.equal(found, plain.uniform_at(purpose, round, rows, places))
+        few = plain.select(kept).uniform(Purpose.TIE, round + 1, 7)
+        assert torch.equal(ahead.select(kept).uniform(Purpose.TIE, round + 1, 7), few)
+    assert torch.equal(ahead.uniform(Purpose.TIE, 5, 9), plain.uniform(Purpose.TIE, 5, 9))
+    beyond = torch.tensor([9, 1, 8])
+    found = ahead.uniform_at(Purpose.TIE, 5, rows, beyond)
+    assert torch.equal(found, plain.uniform_at(Purpose.TIE, 5, rows, beyond))
+
+
+def test_what_somebody_writes_into_a_round_stays_there() -> None:
+    ahead = Streams(1, 2)._ahead(4)
+    first = ahead.uniform(Purpose.CHOICE, 0, 4)
+    before = first.clone()
+    first.zero_()
+    assert torch.equal(ahead.uniform(Purpose.CHOICE, 0, 4), before)
+
+
+def test_a_search_of_the_sums_finds_what_the_definition_says() -> None:
+    random = torch.Generator().manual_seed(1)
+    probs = torch.rand((500, 9), generator=random, dtype=torch.float64) ** 8
+    probs = probs * (torch.rand((500, 9), generator=random) < 0.5)
+    probs[:, 4] += 1e-9
+    u = torch.rand(500, generator=random, dtype=torch.float64)
+    u[:3] = torch.tensor([0.0, 1 - 2.0**-53, 0.5])
+    log_probs = (probs / probs.sum(1, keepdim=True)).log()
+    p = log_probs.exp()
+    for row, (found, weights) in enumerate(zip(inverse_cdf(log_probs, u).tolist(), p.tolist())):
+        sums = list(accumulate(weights))
+        bar = float(u[row]) * sums[-1]
+        last = max(i for i, w in enumerate(weights) if w > 0)  # rounding may leave none beyond
+        beyond = (i for i, s in enumerate(sums) if s > bar and weights[i] > 0)
+        assert found == next(beyond, last)

@@ -16,6 +16,7 @@ import torch
 from maskwalk.decoding.scores import SCORES
 from maskwalk.denoisers.network.attention import rotate, rotation
 from maskwalk.streams import Purpose, Streams
+from maskwalk.streams import inverse_cdf as by_definition
 
 if os.environ.get("TRITON_INTERPRET") != "1":
     pytest.skip("needs Triton's interpreter: TRITON_INTERPRET=1", allow_module_level=True)
@@ -28,6 +29,7 @@ from maskwalk.denoisers.network.dropout import Dropout
 from maskwalk.kernels.attention import short_attention
 from maskwalk.kernels.entropy import entropy
 from maskwalk.kernels.gelu import gelu
+from maskwalk.kernels.inverse_cdf import inverse_cdf
 from maskwalk.kernels.marginals import log_marginals
 from maskwalk.kernels.normalise import normalise
 from maskwalk.kernels.residual_norm import residual_norm
@@ -214,3 +216,14 @@ def test_a_norm_without_a_branch_and_its_gradient() -> None:
     torch.testing.assert_close(fused.view(x.shape), plain, rtol=1e-5, atol=1e-5)
     for mine, theirs in zip(gradients([fused.view(x.shape)], leaves), gradients([plain], leaves)):
         torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("vocab", [1, 21, 500])
+def test_draws_by_inverse_cdf(vocab: int) -> None:
+    table = numbers(64, vocab).double()
+    if vocab > 1:
+        table[:, 1::3] = -torch.inf  # of probability zero
+    table = table.log_softmax(-1)
+    u = Streams(0, 64).uniform(Purpose.TOKEN, 0, 1)[:, 0].contiguous()
+    u[0], u[1] = 0.0, 1 - 2.0**-53
+    assert torch.equal(inverse_cdf(table, u), by_definition(table, u))

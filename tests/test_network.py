@@ -2,6 +2,7 @@
 
 import math
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -253,3 +254,24 @@ def test_mistakes_are_sentences(network: NetworkDenoiser) -> None:
         network(torch.full((1, 6), 11, device="meta"))
     with pytest.raises(MaskwalkError, match="precision"):
         NetworkDenoiser(TINY, rough(TINY, [1])[0], precision="int8")
+
+
+def test_only_the_places_asked_for_behind_the_last_attention() -> None:
+    """The same answers, over several calls of either part, with rows and pieces that are padded."""
+    weights = rough(TINY, [7])[0]
+    whole = NetworkDenoiser(TINY, weights, rows=4)
+    asked = NetworkDenoiser(TINY, weights, rows=4, asked_only=True)
+    asked.places = 16
+    random = torch.Generator().manual_seed(0)
+    tokens = torch.randint(0, TINY.vocab_size, (11, TINY.length), generator=random)
+    tokens[torch.rand(tokens.shape, generator=random) < 0.7] = TINY.mask_id
+    tokens[3] = 1  # a row that asks for nothing
+    some = (tokens == TINY.mask_id) & (torch.rand(tokens.shape, generator=random) < 0.6)
+    assert int(some.sum()) % 16 and int(some.sum()) > 16
+    for at in (None, some, torch.zeros_like(some)):
+        torch.testing.assert_close(asked(tokens, at), whole(tokens, at), rtol=0, atol=1e-5)
+    alone = torch.cat([asked(tokens[i : i + 1], some[i : i + 1]) for i in range(len(tokens))])
+    assert torch.equal(alone, asked(tokens, some))  # whatever else is in the batch
+    with pytest.raises(MaskwalkError, match="without time"):
+        config = replace(TINY, time_conditioning=True)
+        NetworkDenoiser(config, layout(config).initial([0])[0], asked_only=True)

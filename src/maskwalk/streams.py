@@ -9,6 +9,7 @@ A value is drawn by inverse CDF from one uniform u in [0, 1): the first one with
 probability whose cumulative probability exceeds u. One of probability zero is never returned.
 """
 
+from copy import copy
 from enum import IntEnum
 from operator import index
 from typing import Any
@@ -20,9 +21,12 @@ from torch import Tensor
 
 from maskwalk.errors import MaskwalkError, shown
 from maskwalk.kernels.rows import by_rows
+from maskwalk.kernels.small import small
 
 WORD = 0xFFFFFFFF
 LIMIT = 1 << 16  # positions, rounds' purposes and blocks of four tokens each fit 16 bits
+AHEAD = 1 << 13  # numbers of coming rounds that are computed at once, on a CPU
+SMALL = 1 << 11  # canvases of more places than this get each round's numbers as they are asked for
 
 
 class Purpose(IntEnum):
@@ -58,6 +62,10 @@ def philox(counter: list[Tensor], key: tuple[int, int]) -> list[Tensor]:
         from maskwalk.kernels.streams import philox as fused
 
         return fused(counter, key)
+    if counter[0].device.type == "cpu" and not torch.compiler.is_compiling():
+        from maskwalk.kernels.philox import philox as by_numpy
+
+        return by_numpy(counter, key)
     c0, c1, c2, c3 = counter
     k0, k1 = key
     for _ in range(10):
@@ -86,25 +94,61 @@ class Streams:
             raise MaskwalkError(f"Stream ids are a tensor of whole numbers, not {shown(ids)}.")
         self.seed, self.ids = checked_seed(seed), ids.to(torch.int64)
         self.key = (self.seed & WORD, (self.seed >> 32) & WORD)
+        self._span = 0  # positions of the canvas whose coming rounds are computed ahead; 0: none
+        self._tables: dict[int, tuple[int, Tensor]] = {}  # by purpose: first round, numbers
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: seed {self.seed}, {len(self.ids)} sequences>"
 
     def select(self, rows: Tensor) -> "Streams":
         """The streams of some of the rows (an index or a boolean mask)."""
-        return Streams(self.seed, self.ids[rows])
+        part = Streams(self.seed, self.ids[rows])
+        part._span = self._span
+        part._tables = {name: (first, t[:, rows]) for name, (first, t) in self._tables.items()}
+        return part
+
+    def _ahead(self, length: int) -> "Streams":
+        """The same streams for a decoding of `length` positions, which asks round after round."""
+        same = copy(self)
+        small = self.ids.device.type == "cpu" and len(self.ids) * length <= SMALL
+        same._span, same._tables = length if small else 0, {}
+        return same
 
     def _asking(self) -> None:
         """Somebody asks for numbers; `replay` listens here."""
 
     def _words(
-        self, rows: Tensor, positions: Tensor, purpose: int, round: int, block: Tensor | int
+        self,
+        rows: Tensor,
+        positions: Tensor,
+        purpose: int,
+        round: Tensor | int,
+        block: Tensor | int,
     ) -> list[Tensor]:
         ids = self.ids[rows]
         c1 = (ids >> 32) & 0xFFFF | (int(purpose) << 16)
         c2 = positions | (block << 16)
-        c0, c1, c2 = torch.broadcast_tensors(ids & WORD, c1, c2)
-        return philox([c0, c1, c2, torch.full_like(c0, round)], self.key)
+        c3 = round if isinstance(round, Tensor) else torch.full_like(ids, round)
+        return philox(list(torch.broadcast_tensors(ids & WORD, c1, c2, c3)), self.key)
+
+    def _grid(self, purpose: int, rounds: Tensor | int, length: int) -> Tensor:
+        """A uniform for every position of every sequence, in one round or in several."""
+        rows = torch.arange(len(self.ids), device=self.ids.device)[:, None]
+        positions = torch.arange(length, device=self.ids.device)[None, :]
+        words = self._words(rows, positions, purpose, rounds, 0)
+        return _double(words[0], words[1])
+
+    def _round(self, purpose: int, round: int) -> Float64[Tensor, "batch length"]:
+        """One round's numbers, out of a table of coming rounds: twice as many as the last had."""
+        first, table = self._tables.get(purpose, (round, None))
+        if table is None or not first <= round < first + len(table):
+            follows = table is not None and round == first + len(table)
+            most = max(1, AHEAD // max(1, len(self.ids) * self._span))
+            count = min(most, 2 * len(table)) if follows and table is not None else 1
+            rounds = torch.arange(round, round + count)[:, None, None]
+            first, table = round, self._grid(purpose, rounds, self._span)
+            self._tables[purpose] = first, table
+        return table[round - first]
 
     def uniform(self, purpose: Purpose, round: int, length: int) -> Float64[Tensor, "batch length"]:
         """One uniform for every position of every sequence."""
@@ -113,10 +157,9 @@ class Streams:
             from maskwalk.kernels.streams import uniform
 
             return uniform(self.ids, self.key, int(purpose), round, length)
-        rows = torch.arange(len(self.ids), device=self.ids.device)[:, None]
-        positions = torch.arange(length, device=self.ids.device)[None, :]
-        words = self._words(rows, positions, purpose, round, 0)
-        return _double(words[0], words[1])
+        if length == self._span:
+            return self._round(purpose, round).clone()
+        return self._grid(purpose, round, length)
 
     def uniform_at(
         self, purpose: Purpose, round: int, rows: Int[Tensor, " n"], positions: Int[Tensor, " n"]
@@ -127,6 +170,11 @@ class Streams:
             from maskwalk.kernels.streams import uniform
 
             return uniform(self.ids, self.key, int(purpose), round, 0, (rows, positions))
+        if self._span:
+            try:
+                return self._round(purpose, round)[rows, positions]
+            except IndexError:  # a place beyond the canvas: computed like any other
+                pass
         words = self._words(rows, positions, purpose, round, 0)
         return _double(words[0], words[1])
 
@@ -178,6 +226,10 @@ def _inverse_cdf(
 ) -> Int[Tensor, " n"]:
     probs = log_probs.to(torch.float64).exp()
     cdf = probs.cumsum(-1)
+    if cdf.device.type == "cpu":  # its sums never fall, so what exceeds u can be searched for
+        found = torch.searchsorted(cdf, u.unsqueeze(1) * cdf[:, -1:], right=True).squeeze(1)
+        if bool(small(found < cdf.shape[1]).all()):
+            return found
     # `probs > 0` guards against parallel scans whose rounding is not monotone (CUDA).
     beyond = (cdf > u[:, None] * cdf[:, -1:]) & (probs > 0)
     first = beyond.to(torch.uint8).argmax(-1)

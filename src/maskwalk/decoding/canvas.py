@@ -1,7 +1,8 @@
 """What a sampler works on: a batch of partly revealed sequences, and the randomness of a round."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import torch
 from jaxtyping import Bool, Float, Float64, Int
@@ -34,7 +35,7 @@ class Canvas:
         left = int(self.masked.sum())
         return f"<Canvas: {rows} sequences of {length}, {left} masked, round {self.round}>"
 
-    @property
+    @cached_property
     def masked(self) -> Bool[Tensor, "batch length"]:
         """Where nothing is revealed yet, as far as it is open."""
         masked = self.tokens == self.mask_id
@@ -44,9 +45,7 @@ class Canvas:
         """Some of the rows, with what the policy remembers of them."""
         state = {name: value[rows] for name, value in self.state.items()}
         part = None if self.open is None else self.open[rows]
-        return replace(
-            self, tokens=self.tokens[rows], given=self.given[rows], state=state, open=part
-        )
+        return Canvas(self.tokens[rows], self.given[rows], self.mask_id, self.round, state, part)
 
     def reveal(
         self,
@@ -56,7 +55,8 @@ class Canvas:
     ) -> "Canvas":
         """The canvas with `tokens` (packed) written where `chosen` is true."""
         new = self.tokens.masked_scatter(chosen, tokens)
-        return replace(self, tokens=new, state=self.state if state is None else state)
+        state = self.state if state is None else state
+        return Canvas(new, self.given, self.mask_id, self.round, state, self.open)
 
 
 class RoundStreams:

@@ -15,6 +15,7 @@ from torch import Tensor
 from maskwalk.decoding.canvas import Canvas
 from maskwalk.denoiser import Denoiser
 from maskwalk.errors import misbehaved, shown
+from maskwalk.kernels.small import small
 
 ROWS = 8  # of an answer whose sum is checked
 ABOVE = 1e-3  # how far above 0 a log-probability may be by rounding (bfloat16 networks)
@@ -25,7 +26,7 @@ def check_answer(denoiser: Denoiser, answer: Any, asked: Tensor) -> None:
     """A denoiser's answer is a table of log-marginals, or a sentence that names the denoiser."""
     if not isinstance(answer, Tensor):
         raise misbehaved(denoiser, f"answers with {shown(answer)}; a denoiser gives a tensor.")
-    rows = int(asked.sum())
+    rows = int(small(asked).sum())
     if answer.shape != (rows, denoiser.vocab_size) or not answer.dtype.is_floating_point:
         raise misbehaved(
             denoiser,
@@ -35,7 +36,8 @@ def check_answer(denoiser: Denoiser, answer: Any, asked: Tensor) -> None:
         )
     if rows == 0:
         return
-    largest = answer.amax(-1)
+    table = small(answer)
+    largest = table.max(-1) if isinstance(table, np.ndarray) else answer.amax(-1)
     low, high = float(largest.min()), float(largest.max())
     if low == -torch.inf or not high <= ABOVE:  # NaN is not at most anything
         what = (
@@ -46,10 +48,14 @@ def check_answer(denoiser: Denoiser, answer: Any, asked: Tensor) -> None:
             else f"a log-probability of {high:.3g}, above 0; it has to be normalised"
         )
         raise misbehaved(denoiser, f"answers with {what}, so there is nothing to draw from.")
-    some = answer[:: max(1, rows // ROWS)]
-    totals = some.to(torch.float64).exp().sum(-1)
-    if float((totals - 1).abs().max()) > SUMS:
-        worst = float(totals[(totals - 1).abs().argmax()])
+    some = table[:: max(1, rows // ROWS)]
+    totals = (
+        np.exp(some).sum(-1)
+        if isinstance(some, np.ndarray)
+        else some.to(torch.float64).exp().sum(-1)
+    )
+    if float(abs(totals - 1).max()) > SUMS:
+        worst = float(totals[abs(totals - 1).argmax()])
         raise misbehaved(denoiser, f"answers with a marginal that sums to {worst:.3g}, not 1.")
 
 
@@ -110,14 +116,15 @@ def check_step(sampler: object, before: Canvas, after: Any, vocab: int) -> Canva
             f"must keep the canvas a table of shape {tuple(old.shape)} of {old.dtype}, not "
             f"{_told(new)}.",
         )
-    changed = before.given & (new != old)
-    odd = ((new < 0) | (new >= vocab)) & (new != before.mask_id)
+    now = small(new)
+    changed = small(before.given) & (now != small(old))
+    odd = ((now < 0) | (now >= vocab)) & (now != before.mask_id)
     if bool((changed | odd).any()):
         if bool(changed.any()):
-            row, position = changed.nonzero()[0].tolist()
+            row, position = torch.as_tensor(changed).nonzero()[0].tolist()
             what = f"changed the given token at position {position} of row {row}"
         else:
-            what = f"wrote {int(new[odd][0])}, which is no token (0..{vocab - 1})"
+            what = f"wrote {int(now[odd][0])}, which is no token (0..{vocab - 1})"
         raise misbehaved(sampler, f"{what} in round {before.round}.")
     check_state(sampler, after.state, len(old))
     return after

@@ -69,9 +69,12 @@ class Counted:
                 f"A sampler asks about its {len(self.rows)} rows, or about as many candidates of "
                 f"each: not about {len(tokens)} sequences."
             )
+        asking, passes = asked.any(1), int(getattr(self.inner, "passes", 1))
+        if branches == 1 and len(self.rows) == len(self.calls):  # every row, in its order
+            self.calls += passes * asking
+            return
         rows = self.rows if branches == 1 else self.rows.repeat_interleave(branches)
-        passes = int(getattr(self.inner, "passes", 1))
-        self.calls.index_add_(0, rows, passes * asked.any(1).to(torch.int64))
+        self.calls.index_add_(0, rows, passes * asking.to(torch.int64))
 
     def doubt(
         self, tokens: Int[Tensor, "batch length"], at: Bool[Tensor, "batch length"]

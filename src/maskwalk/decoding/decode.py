@@ -7,7 +7,7 @@ with them.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -21,7 +21,7 @@ from maskwalk.decoding.arguments import (
     as_tokens,
     check_question,
 )
-from maskwalk.decoding.canvas import Canvas, RoundStreams
+from maskwalk.decoding.canvas import Canvas, RoundStreams, State
 from maskwalk.decoding.checks import (
     check_finished,
     check_rounds,
@@ -35,6 +35,7 @@ from maskwalk.decoding.scores import entropy
 from maskwalk.decoding.trace import Trace
 from maskwalk.denoiser import Denoiser
 from maskwalk.errors import MaskwalkError
+from maskwalk.kernels.small import small
 from maskwalk.streams import Streams
 
 
@@ -79,10 +80,12 @@ def decode(
     streams = as_streams(streams, seed, tokens)
     check_question(tokens, denoiser, streams, trace)
     batch, length = tokens.shape
+    streams = streams._ahead(length)
     device = tokens.device
     counted = Counted(denoiser, batch, device)
     result, rounds = tokens.clone(), torch.zeros(batch, dtype=torch.int64, device=device)
     widest = rounds.clone()
+    changed = widest.clone()  # the most so far, of the rows that are still open
     trace_rows = batch if trace is True else int(trace)
     recorder = (
         Trace.start(tokens[:trace_rows], streams.ids[:trace_rows], denoiser.mask_id)
@@ -91,39 +94,40 @@ def decode(
     )
 
     canvas = Canvas(tokens, tokens != denoiser.mask_id, denoiser.mask_id)
-    canvas = replace(canvas, state=check_state(rule, rule.init(canvas), batch))
-    rows = torch.arange(batch, device=device)
+    canvas = _with(canvas, 0, check_state(rule, rule.init(canvas), batch))
+    rows, round = torch.arange(batch, device=device), 0
     if on_round is not None:
         on_round(rows, tokens)
     while True:
-        open_rows = ~check_finished(rule, rule.finished(canvas), len(rows))
-        if not bool(open_rows.all()):
-            result[rows[~open_rows]] = canvas.tokens[~open_rows]
-            canvas, rows, streams = (
-                canvas.select(open_rows),
-                rows[open_rows],
-                streams.select(open_rows),
-            )
+        done = check_finished(rule, rule.finished(canvas), len(rows))
+        if bool(small(done).any()):
+            left, open_rows = rows[done], ~done
+            result[left], widest[left], rounds[left] = canvas.tokens[done], changed[done], round
+            canvas, rows, changed = canvas.select(open_rows), rows[open_rows], changed[open_rows]
+            streams = streams.select(open_rows)
         if len(rows) == 0:
             return Decoded(result, counted.calls, rounds, widest, recorder)
-        if canvas.round >= check_rounds(rule, rule.max_rounds(length)):
-            raise MaskwalkError(
-                f"{rule!r} did not finish {length} positions in {canvas.round} rounds."
-            )
-        rng = RoundStreams(streams, canvas.round, length, drawing, ties)
+        if round >= check_rounds(rule, rule.max_rounds(length)):
+            raise MaskwalkError(f"{rule!r} did not finish {length} positions in {round} rounds.")
+        rng = RoundStreams(streams, round, length, drawing, ties)
         seen = rng.watch = _Watch(canvas.tokens) if recorder is not None else None
         counted.rows = rows
         after = check_step(rule, canvas, rule.step(canvas, counted, rng), denoiser.vocab_size)
         if recorder is not None and seen is not None:
             n = int((rows < trace_rows).sum())  # rows stay in order as others leave
             told = (canvas.tokens, after.tokens, seen.log_prob, seen.nats)
-            recorder.add(canvas.round, rows[:n], *(x[:n] for x in told))
+            recorder.add(round, rows[:n], *(x[:n] for x in told))
         if on_round is not None:
             on_round(rows, after.tokens)
-        rounds[rows] += 1
-        changed = (canvas.tokens != after.tokens).sum(1)
-        widest[rows] = torch.maximum(widest[rows], changed)
-        canvas = replace(after, round=canvas.round + 1)
+        new = (small(canvas.tokens) != small(after.tokens)).sum(1)
+        changed = torch.maximum(changed, torch.as_tensor(new))
+        round += 1
+        canvas = _with(after, round, after.state)
+
+
+def _with(canvas: Canvas, round: int, state: State) -> Canvas:
+    """The same canvas in another round."""
+    return Canvas(canvas.tokens, canvas.given, canvas.mask_id, round, state, canvas.open)
 
 
 class _Watch:

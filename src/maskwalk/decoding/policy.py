@@ -18,6 +18,7 @@ from maskwalk.decoding.kinds import FACTORISED, SHAPED
 from maskwalk.decoding.view import View
 from maskwalk.denoiser import Denoiser
 from maskwalk.errors import MaskwalkError
+from maskwalk.kernels.small import small
 from maskwalk.specs import Registry
 from maskwalk.worlds.world import World
 
@@ -109,7 +110,8 @@ class UnmaskingPolicy(Sampler):
 
     def check_choice(self, chosen: Bool[Tensor, "batch length"], view: View) -> None:
         """Refuses a choice that reveals nothing in some row, or what is revealed already."""
-        if not bool((chosen.any(1) & ~(chosen & ~view.masked).any(1)).all()):
+        some, masked = small(chosen), small(view.masked)
+        if not bool((some.any(1) & ~(some & ~masked).any(1)).all()):
             raise MaskwalkError(
                 f"{self!r} must choose at least one masked position in every row and nothing else; "
                 f"it did not in round {view.round}."

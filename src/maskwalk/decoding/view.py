@@ -1,13 +1,18 @@
 """What a policy sees of the canvas in a round: tokens, marginals, scores, and fair picks."""
 
+from functools import cached_property
+
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor
 
 from maskwalk.decoding.canvas import INF, Canvas, RoundStreams
+from maskwalk.decoding.picks import pick, ranks
 from maskwalk.decoding.scores import score
 from maskwalk.denoiser import Denoiser
 from maskwalk.kernels.rows import by_rows, keep_rows
+from maskwalk.kernels.small import small
 from maskwalk.streams import Purpose
 
 
@@ -18,15 +23,18 @@ class View:
         self.tokens, self.masked, self.given = canvas.tokens, canvas.masked, canvas.given
         self.round, self.mask_id = canvas.round, canvas.mask_id
         self.score_grid = denoise.score_grid
-        # Where each position lies in the part that is worked on, and how long that part is.
-        self.span = canvas.tokens.shape[1]
-        place = torch.arange(self.span, device=canvas.tokens.device)
-        self.place = place.expand(canvas.tokens.shape)
+        self.span = canvas.tokens.shape[1]  # of the part that is worked on
         self._denoise, self._rng = denoise, rng
         self._marginals: Tensor | None = None
         self._asked = self.masked  # what the marginals are of: all that is masked, or a part
         self._scored: Tensor | None = None
         self._over_all: Tensor | None = None
+
+    @cached_property
+    def place(self) -> Int[Tensor, "batch length"]:
+        """Where each position lies in the part that is worked on."""
+        place = torch.arange(self.span, device=self.tokens.device)
+        return place.expand(self.tokens.shape)
 
     @property
     def whole(self) -> "View":
@@ -88,6 +96,11 @@ class View:
 
     def unpack(self, packed: Float[Tensor, " rows"]) -> Float64[Tensor, "batch length"]:
         """One number per masked position, laid out on the canvas; infinite elsewhere."""
+        masked = small(self.masked)
+        if isinstance(masked, np.ndarray) and packed.dtype in (torch.float32, torch.float64):
+            numbers = np.full(masked.shape, INF)
+            numbers[masked] = packed.detach().numpy()
+            return torch.from_numpy(numbers)
         canvas = torch.full(self.masked.shape, INF, dtype=torch.float64, device=self.masked.device)
         return canvas.masked_scatter(self.masked, packed.to(torch.float64))
 
@@ -117,7 +130,7 @@ class View:
     def ranks(self, scores: Float64[Tensor, "batch length"]) -> Int[Tensor, "batch length"]:
         """The place of each masked position in the order of the scores, the lowest 0; ties as
         `decode` was told. What is not masked comes last."""
-        return _ranks(self._within(scores, None), self._keys(self._rng.ties))
+        return ranks(self._within(scores, None), self._keys(self._rng.ties))
 
     def lowest_of_all(
         self, scores: Float64[Tensor, "batch length"], count: int | Int[Tensor, " batch"]
@@ -136,6 +149,9 @@ class View:
 
     def _within(self, scores: Tensor, among: Tensor | None) -> Tensor:
         allowed = self.masked if among is None else self.masked & among
+        places, numbers = small(allowed), small(scores)
+        if isinstance(places, np.ndarray) and isinstance(numbers, np.ndarray):
+            return torch.from_numpy(np.where(places, numbers, INF))
         return scores.masked_fill(~allowed, INF)
 
     def _keys(self, ties: str) -> Float64[Tensor, "batch length"]:
@@ -148,30 +164,13 @@ class View:
         )
 
     def _pick(self, scores: Tensor, count: int | Tensor, ties: str) -> Tensor:
-        keys, allowed = self._keys(ties), scores.isfinite()
-        if isinstance(count, int) and count == 1:
-            tied = allowed & (scores == scores.amin(1, keepdim=True))
-            first = keys.masked_fill(~tied, INF).argmin(1, keepdim=True)
-            return torch.zeros_like(allowed).scatter(1, first, True) & allowed
-        limit = count[:, None] if isinstance(count, Tensor) else count
-        rank = _ranks(scores, keys)
-        return (rank < limit) & allowed
+        return pick(scores, self._keys(ties), count)
 
     def _pick_each(self, scores: Tensor, group: Tensor) -> Tensor:
         allowed = scores.isfinite()
         tied = allowed & (scores == _least(scores, group))
         keys = self._keys(self._rng.ties).masked_fill(~tied, INF)
         return tied & (keys == _least(keys, group))
-
-
-def _ranks(
-    scores: Float64[Tensor, "batch length"], keys: Float64[Tensor, "batch length"]
-) -> Int[Tensor, "batch length"]:
-    """The place of each position by score, equals by key."""
-    by_key = keys.argsort(1)
-    order = by_key.gather(1, scores.gather(1, by_key).argsort(dim=1, stable=True))
-    places = torch.arange(scores.shape[1], device=scores.device).expand(scores.shape)
-    return torch.empty_like(order).scatter(1, order, places)
 
 
 def _least(values: Float64[Tensor, "batch length"], group: Int[Tensor, "batch length"]) -> Tensor:

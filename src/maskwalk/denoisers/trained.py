@@ -10,25 +10,36 @@ accumulate in float32 (`precision="float32"` switches that off); the residual st
 and logits are float32. Ties survive this: see `kernels.attention`. `logits="bfloat16"` rounds the
 logits and the logarithms of their softmax to bfloat16, which is how public code's autocast leaves
 them; what is then answered is normalised again, in float64.
+
+`asked_only` leaves out, behind the last attention, the places that nobody asks about: there no
+place looks at another any more. A third of the arithmetic is behind it.
 """
 
-import gc
+from collections.abc import Iterator
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor
 
 from maskwalk.denoiser import masked_positions
-from maskwalk.denoisers.network.ddit import Modulation, hidden_states, logits, modulations
+from maskwalk.denoisers.network.captured import Answer, Captured
+from maskwalk.denoisers.network.ddit import (
+    Modulation,
+    before_last,
+    hidden_states,
+    last_states,
+    logits,
+    modulations,
+)
 from maskwalk.denoisers.network.noise import sigma
 from maskwalk.denoisers.network.weights import DDiTConfig, layout
 from maskwalk.errors import MaskwalkError, one_of, whole
 
 ROWS = 32  # on a CPU: enough for an efficient product, and padding is still cheap
 ACCELERATOR_ROWS = 4096  # fastest for the paper's model on an H200 (benchmarks/sampling.py)
-
-Answer = tuple[Tensor, Tensor]  # logits (places, padded) and their bias (padded)
+PLACES = 256  # a call behind the last attention, with asked_only
+ACCELERATOR_PLACES = 16_384  # one for each of as many walks
 
 
 class NetworkDenoiser:
@@ -47,6 +58,7 @@ class NetworkDenoiser:
         precision: str | None = None,
         logits: str = "float32",
         compiled: bool = False,
+        asked_only: bool = False,
     ) -> None:
         self.config, self.device = config, torch.device(device)
         self.vocab_size, self.mask_id = config.vocab_size, config.mask_id
@@ -64,7 +76,11 @@ class NetworkDenoiser:
         self._forward: Any = self._eager
         if compiled:
             self._forward = torch.compile(self._eager, fullgraph=True, dynamic=False)
-        self._graphs: dict[int, tuple[Any, Tensor, Answer, Tensor]] = {}
+        self._turns: dict[int, Tensor] = {}
+        self._whole, self._before, self._after = Captured(), Captured(), Captured()
+        self.asked_only, self.places = asked_only, ACCELERATOR_PLACES if accelerated else PLACES
+        if asked_only and (config.time_conditioning or config.ends):
+            raise MaskwalkError("asked_only is for networks without time and without end tokens.")
 
     def __repr__(self) -> str:
         size = f"{self.config.parameters:,} parameters, {self.vocab_size:,} tokens"
@@ -111,36 +127,31 @@ class NetworkDenoiser:
 
     def _run(self, tokens: Int[Tensor, "batch length"]) -> Answer:
         """Logits and bias of exactly `rows` sequences; on an accelerator a captured graph."""
-        length = tokens.shape[1]
-        if not tokens.is_cuda:
-            answer: Answer = self._forward(tokens, self.config.angles(length, self.device))
-            return answer
-        if length not in self._graphs:
-            self._graphs[length] = self._capture(tokens)
-        graph, given, answer, _ = self._graphs[length]
-        given.copy_(tokens)
-        graph.replay()
-        return answer
+        return self._whole(self._forward, (tokens,), self._angles(tokens.shape[1]))
 
-    def _capture(self, tokens: Tensor) -> tuple[Any, Tensor, Answer, Tensor]:
-        # A graph reads the memory its inputs had when captured: all of them must be kept alive.
-        angles, given = self.config.angles(tokens.shape[1], self.device), tokens.clone()
-        side = torch.cuda.Stream(self.device)
-        side.wait_stream(torch.cuda.current_stream(self.device))
-        with torch.cuda.stream(side):
-            for _ in range(2):
-                self._forward(given, angles)
-        torch.cuda.current_stream(self.device).wait_stream(side)
-        graph = torch.cuda.CUDAGraph()
-        # A graph of a forgotten network that is freed during the capture would spoil it.
-        gc.collect()
-        gc.disable()
-        try:
-            with torch.cuda.graph(graph):
-                answer = self._forward(given, angles)
-        finally:
-            gc.enable()
-        return graph, given, answer, angles
+    def _trunk(
+        self, tokens: Int[Tensor, "batch length"], angles: Float[Tensor, "2 span half"]
+    ) -> tuple[Float[Tensor, "places hidden"], Float[Tensor, "places hidden"]]:
+        """The residual stream before the last block, and what attention adds to it there."""
+        weights = self._layout.grouped(self._matrices, self._singles)
+        assert self._constant is not None
+        x, mixed = before_last(self.config, weights, tokens[None], angles, self._constant)
+        return x.view(-1, self.config.hidden), mixed[0]
+
+    def _tail(
+        self, x: Float[Tensor, "places hidden"], mixed: Float[Tensor, "places hidden"]
+    ) -> Answer:
+        """Logits and bias of places that have been through `_trunk`."""
+        weights = self._layout.grouped(self._matrices, self._singles)
+        assert self._constant is not None
+        states = last_states(self.config, weights, x[None, :, None], mixed[None], self._constant)
+        out, bias = logits(self.config, weights, states, single=True)
+        return out[0], bias[0]
+
+    def _angles(self, length: int) -> Float[Tensor, "2 span half"]:
+        if length not in self._turns:
+            self._turns[length] = self.config.angles(length, self.device)
+        return self._turns[length]
 
     @torch.no_grad()
     def __call__(
@@ -154,27 +165,61 @@ class NetworkDenoiser:
             )
         at = masked_positions(tokens, self.mask_id, at)
         asking = at.any(1).nonzero()[:, 0]
-        parts = [tokens.new_empty((0, self.vocab_size), dtype=torch.float64)]
-        for rows in asking.split(self.rows):
-            given = tokens.new_full((self.rows, tokens.shape[1]), self.mask_id)
-            given[: len(rows)] = tokens[rows]
-            wanted = at[rows].flatten().nonzero()[:, 0]
-            parts.append(self._normalised(*self._run(given), wanted))
-        return torch.cat(parts)
+        wanted = at[asking].flatten().nonzero()[:, 0]
+        table = tokens.new_empty((len(wanted), self.vocab_size), dtype=torch.float64)
+        if self.asked_only:
+            self._fill(table, tokens, asking, wanted)
+            return table
+        for given, places, part in self._groups(tokens, asking, wanted):
+            self._normalise(*self._run(given), places, table[part])
+        return table
 
-    def _normalised(
+    def _groups(
+        self, tokens: Tensor, asking: Tensor, wanted: Tensor
+    ) -> Iterator[tuple[Tensor, Tensor, slice]]:
+        """Exactly `rows` sequences at a time; the places asked for there, and in the answer."""
+        length, begin = tokens.shape[1], 0
+        first = torch.arange(0, len(asking) + self.rows, self.rows, device=tokens.device)
+        ends = torch.searchsorted(wanted, first[1:] * length).tolist()
+        for number, (rows, end) in enumerate(zip(asking.split(self.rows), ends)):
+            given = tokens.new_full((self.rows, length), self.mask_id)
+            given[: len(rows)] = tokens[rows]
+            yield given, wanted[begin:end] - number * self.rows * length, slice(begin, end)
+            begin = end
+
+    def _fill(self, table: Tensor, tokens: Tensor, asking: Tensor, wanted: Tensor) -> None:
+        """Behind the last attention only what is asked for, always as many places at a time."""
+        hidden, dtype, count = self.config.hidden, self._matrices.dtype, self.places
+        padded = -(-len(wanted) // count) * count
+        stream = torch.zeros((padded, hidden), device=self.device)
+        mixed = torch.zeros((padded, hidden), dtype=dtype, device=self.device)
+        for given, places, part in self._groups(tokens, asking, wanted):
+            x, y = self._before(self._trunk, (given,), self._angles(tokens.shape[1]))
+            torch.index_select(x, 0, places, out=stream[part])
+            torch.index_select(y, 0, places, out=mixed[part])
+        every = torch.arange(count, device=self.device)
+        for begin in range(0, len(wanted), count):
+            end = min(begin + count, len(wanted))
+            states = stream[begin : begin + count], mixed[begin : begin + count]
+            answer = self._after(self._tail, states)
+            self._normalise(*answer, every[: end - begin], table[begin:end])
+
+    def _normalise(
         self,
         answer: Float[Tensor, "places padded"],
         bias: Float[Tensor, " padded"],
         wanted: Int[Tensor, " rows"],
-    ) -> Float[Tensor, "rows vocab"]:
+        out: Float64[Tensor, "rows vocab"],
+    ) -> None:
+        """Log-marginals of some of the places, into `out`."""
         if self.logits == "bfloat16":
             rounded = (answer[wanted] + bias)[:, : self.vocab_size].to(torch.bfloat16)
             rounded -= rounded.logsumexp(-1, keepdim=True)
-            return torch.log_softmax(rounded.to(torch.float64), -1)
-        if answer.is_cuda:
+            out.copy_(torch.log_softmax(rounded.to(torch.float64), -1))
+        elif answer.is_cuda:
             from maskwalk.kernels.marginals import log_marginals
 
-            return log_marginals(answer, bias, wanted, self.vocab_size)
-        chosen = (answer[wanted] + bias)[:, : self.vocab_size]
-        return torch.log_softmax(chosen.to(torch.float64), -1)
+            log_marginals(answer, bias, wanted, self.vocab_size, out)
+        else:
+            chosen = (answer[wanted] + bias)[:, : self.vocab_size]
+            out.copy_(torch.log_softmax(chosen.to(torch.float64), -1))

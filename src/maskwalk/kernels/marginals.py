@@ -19,9 +19,12 @@ def _log_marginals(logits, bias, rows, out, VOCAB: tl.constexpr, PADDED, WIDTH: 
     tl.store(out + program * VOCAB + column, x, inside)
 
 
-def log_marginals(logits: Tensor, bias: Tensor, rows: Tensor, vocab: int) -> Tensor:
+def log_marginals(
+    logits: Tensor, bias: Tensor, rows: Tensor, vocab: int, out: Tensor | None = None
+) -> Tensor:
     """log softmax(logits + bias) in float64, of the rows asked for only (no gradient)."""
-    out = logits.new_empty((len(rows), vocab), dtype=torch.float64)
+    if out is None:
+        out = logits.new_empty((len(rows), vocab), dtype=torch.float64)
     if len(rows):
         _log_marginals[(len(rows),)](
             logits,

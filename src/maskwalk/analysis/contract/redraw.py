@@ -60,7 +60,12 @@ class OtherTokens(Streams):
         return OtherTokens(self.seed, self.ids[rows])
 
     def _words(
-        self, rows: Tensor, positions: Tensor, purpose: int, round: int, block: Tensor | int
+        self,
+        rows: Tensor,
+        positions: Tensor,
+        purpose: int,
+        round: Tensor | int,
+        block: Tensor | int,
     ) -> list[Tensor]:
         shifted = rows if purpose != Purpose.TOKEN else (rows + 1) % len(self.ids)
         return super()._words(shifted, positions, purpose, round, block)

@@ -185,6 +185,26 @@ def hidden_states(
     that here too the state at a position speaks of the token there.
     """
     models, batch, length = tokens.shape
+    x, mixed = before_last(config, weights, tokens, angles, modulation, drop)
+    h = last_states(config, weights, x, mixed, modulation, drop)
+    if config.ends:
+        h = h.view(models, batch, length + 2, -1)[:, :, 1:-1].reshape(models, batch * length, -1)
+    return h
+
+
+def before_last(
+    config: DDiTConfig,
+    weights: Weights,
+    tokens: Int[Tensor, "models batch length"],
+    angles: Float[Tensor, "2 span half"],
+    modulation: Modulation,
+    drop: Dropout | None = None,
+) -> tuple[Float[Tensor, "models batch span hidden"], Float[Tensor, "models rows hidden"]]:
+    """The residual stream before the last block, and what attention makes of it there.
+
+    It is the last time that places look at each other: the rest is done for each by itself.
+    """
+    models, batch, _ = tokens.shape
     if config.ends:
         begin = torch.full_like(tokens[..., :1], config.vocab_size + 1)
         tokens = torch.cat([begin, tokens, begin + 1], dim=-1)
@@ -197,20 +217,44 @@ def hidden_states(
     x: Tensor = embedded.view(models, batch, span, config.hidden)
     x, h = residual_norm(x, None, None, modulation, 0, drop, dtype)
     for n in range(config.blocks):
-        w = f"blocks.{n}"
-        qkv = linear(h, weights[f"{w}.attn_qkv.weight"]).view(models * batch, span, -1)
+        qkv = linear(h, weights[f"blocks.{n}.attn_qkv.weight"]).view(models * batch, span, -1)
         mixed = attend(qkv, config.heads, angles, config.causal)
         mixed = mixed.view(models, batch * span, -1)
-        branch = linear(mixed, weights[f"{w}.attn_out.weight"])
-        x, h = residual_norm(x, branch, None, modulation, 2 * n + 1, drop, dtype)
-        inner = mlp(x, h, weights[f"{w}.mlp.0.weight"], weights[f"{w}.mlp.0.bias"])
-        branch = linear(inner, weights[f"{w}.mlp.2.weight"])
-        x, h = residual_norm(
-            x, branch, weights[f"{w}.mlp.2.bias"], modulation, 2 * n + 2, drop, dtype
-        )
-    if config.ends:
-        h = h.view(models, batch, span, -1)[:, :, 1:-1].reshape(models, batch * length, -1)
-    return h
+        if n < config.blocks - 1:
+            x, h = _after_attention(weights, n, x, mixed, modulation, drop, dtype)
+    return x, mixed
+
+
+def last_states(
+    config: DDiTConfig,
+    weights: Weights,
+    x: Float[Tensor, "models batch span hidden"],
+    mixed: Float[Tensor, "models rows hidden"],
+    modulation: Modulation,
+    drop: Dropout | None = None,
+) -> Float[Tensor, "models rows hidden"]:
+    """What the output layer reads at these places, from what `before_last` says of them."""
+    dtype = weights["output_layer.linear.bias"].dtype
+    return _after_attention(weights, config.blocks - 1, x, mixed, modulation, drop, dtype)[1]
+
+
+def _after_attention(
+    weights: Weights,
+    n: int,
+    x: Tensor,
+    mixed: Tensor,
+    modulation: Modulation,
+    drop: Dropout | None,
+    dtype: torch.dtype,
+) -> tuple[Tensor, Tensor]:
+    """The rest of block n: (the residual stream, the next norm of it)."""
+    w = f"blocks.{n}"
+    branch = linear(mixed, weights[f"{w}.attn_out.weight"])
+    x, h = residual_norm(x, branch, None, modulation, 2 * n + 1, drop, dtype)
+    inner = mlp(x, h, weights[f"{w}.mlp.0.weight"], weights[f"{w}.mlp.0.bias"])
+    branch = linear(inner, weights[f"{w}.mlp.2.weight"])
+    bias = weights[f"{w}.mlp.2.bias"]
+    return residual_norm(x, branch, bias, modulation, 2 * n + 2, drop, dtype)
 
 
 def output_map(config: DDiTConfig, weights: Weights) -> Float[Tensor, "models rows hidden"]:

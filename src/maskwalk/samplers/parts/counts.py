@@ -18,6 +18,7 @@ from torch import Tensor
 from maskwalk.decoding.canvas import Canvas, State
 from maskwalk.decoding.view import View
 from maskwalk.errors import ROUNDS, MaskwalkError, one_of, whole
+from maskwalk.kernels.small import small
 
 Block = int | str
 SPREADS = ("even", "late")
@@ -67,7 +68,8 @@ def spread_evenly(
     total: Int[Tensor, " batch"], done: Int[Tensor, " batch"], steps: int
 ) -> Int[Tensor, " batch"]:
     """How many of `total` fall to step `done` of `steps`: equal shares, the first ones larger."""
-    return total // steps + (done < total % steps).to(torch.int64)
+    numbers = small(total)
+    return torch.as_tensor(numbers // steps + (small(done) < numbers % steps))
 
 
 def _late(

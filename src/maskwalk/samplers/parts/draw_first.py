@@ -31,7 +31,9 @@ class DrawFirst(Sampler):
         view = View(canvas, denoise, rng)
         log_probs = view.log_marginals
         tokens = rng.draw(log_probs, view.masked)
-        probs = view.scored.gather(1, tokens[:, None])[:, 0].exp()
+        probs = view.scored.gather(1, tokens.unsqueeze(1)).squeeze(1).exp()
         drawn = view.unpack(-torch.round(probs / view.score_grid) * view.score_grid)
         keep_mask, state = self.keep(view, drawn, canvas.state)
-        return canvas.reveal(keep_mask, tokens[keep_mask[view.masked]], state)
+        drawn_canvas = canvas.tokens.masked_scatter(view.masked, tokens)
+        new = torch.where(keep_mask, drawn_canvas, canvas.tokens)
+        return Canvas(new, canvas.given, canvas.mask_id, canvas.round, state, canvas.open)

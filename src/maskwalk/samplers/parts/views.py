@@ -1,5 +1,7 @@
 """What the wrappers show their inner policy: a part of the canvas, or scores with noise on them."""
 
+from functools import cached_property
+
 import torch
 from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor
@@ -13,9 +15,14 @@ class Behind(View):
     def __init__(self, whole: View) -> None:
         self.tokens, self.masked, self.given = whole.tokens, whole.masked, whole.given
         self.round, self.mask_id, self.score_grid = whole.round, whole.mask_id, whole.score_grid
-        self.span, self.place = whole.span, whole.place
+        self.span = whole.span
         self._denoise, self._rng, self._whole = whole._denoise, whole._rng, whole
         self._noise: Tensor | float = whole._noise if isinstance(whole, Behind) else 0.0
+
+    @cached_property
+    def place(self) -> Int[Tensor, "batch length"]:
+        """The whole's."""
+        return self._whole.place
 
     @property
     def whole(self) -> View:

@@ -1,0 +1,155 @@
+"""What the decoding loop costs a round beside a plain one, at small batches on a CPU.
+
+    PYTHONPATH=src python benchmarks/loop.py                       # batch 1, 8 and 64
+    PYTHONPATH=src python benchmarks/loop.py --profile             # and where our time goes
+
+One position a round on 64 masked positions over 500 tokens. The plain loop is written as LLaDA's:
+Gumbel noise in float64, argmax, the probability of every position (or a random number), top-k row
+by row. Both ask the same tiny network, which is timed alone on as many canvases. All three take
+turns in one process on one thread; the seconds are the processor's and the best of several times
+counts. At temperature 0 both have
+to give the same tokens.
+"""
+
+import argparse
+import cProfile
+import pstats
+import time
+from collections.abc import Callable
+
+import torch
+from rich.console import Console
+from rich.table import Table
+from torch import Tensor, nn
+
+from maskwalk.decoding.decode import decode
+from maskwalk.decoding.draw import Draw
+from maskwalk.streams import Streams
+
+LENGTH, VOCAB, WIDTH = 64, 500, 32
+RULES = [  # LLaDA's remasking and temperature, and the same rule here
+    ("low_confidence", 0.0, f"low_confidence(steps={LENGTH})"),
+    ("low_confidence", 1.0, f"low_confidence(steps={LENGTH})"),
+    ("random", 1.0, f"random(steps={LENGTH})"),
+    ("low_confidence", 1.0, "confidence(block=1)"),
+    ("low_confidence", 1.0, "entropy(block=1)"),
+]
+
+
+class Tiny(nn.Module):
+    """Embeds, mixes every position with the mean of all, and maps to logits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.embed = nn.Embedding(VOCAB + 1, WIDTH)
+        self.place = nn.Parameter(torch.randn(LENGTH, WIDTH))
+        self.last = nn.Linear(WIDTH, VOCAB)
+
+    @torch.no_grad()
+    def forward(self, tokens: Tensor) -> Tensor:
+        x = self.embed(tokens) + self.place
+        return self.last(torch.tanh(x + x.mean(1, keepdim=True)))
+
+
+class Asked:
+    """The network as a Denoiser."""
+
+    vocab_size = mask_id = VOCAB
+    score_grid = 1e-9
+
+    def __init__(self, network: nn.Module) -> None:
+        self.network = network
+
+    def __call__(self, tokens: Tensor, at: Tensor | None = None) -> Tensor:
+        at = tokens == self.mask_id if at is None else at
+        return torch.log_softmax(self.network(tokens)[at], -1)
+
+
+def plain(network: nn.Module, start: Tensor, remasking: str, temperature: float) -> Tensor:
+    """LLaDA's loop in one block, with as many steps as positions."""
+    x = start.clone()
+    counts = torch.ones(start.shape, dtype=torch.int64)
+    for step in range(LENGTH):
+        masked = x == VOCAB
+        logits = network(x)
+        noisy = logits
+        if temperature > 0:
+            noise = (-torch.log(torch.rand_like(logits, dtype=torch.float64))) ** temperature
+            noisy = logits.to(torch.float64).exp() / noise
+        drawn = noisy.argmax(-1)
+        if remasking == "low_confidence":
+            probs = torch.softmax(logits, -1)
+            sure = probs.gather(-1, drawn[..., None])[..., 0]
+        else:
+            sure = torch.rand(drawn.shape)
+        drawn = torch.where(masked, drawn, x)
+        sure = torch.where(masked, sure, -torch.inf)
+        kept = torch.zeros_like(drawn, dtype=torch.bool)
+        for row in range(len(x)):
+            _, places = sure[row].topk(int(counts[row, step]))
+            kept[row, places] = True
+        x[kept] = drawn[kept]
+    return x
+
+
+def best_of(times: int, *functions: Callable[[], object]) -> list[float]:
+    """Milliseconds a round each takes at its best, in turns."""
+    seconds = [float("inf")] * len(functions)
+    for _ in range(times):
+        for number, function in enumerate(functions):
+            begin = time.process_time()
+            function()
+            seconds[number] = min(seconds[number], time.process_time() - begin)
+    return [1e3 * s / LENGTH for s in seconds]
+
+
+def row(batch: int, rule: tuple[str, float, str], times: int, profile: bool) -> list[str]:
+    """Milliseconds a round of the network, the plain loop and ours."""
+    remasking, temperature, spec = rule
+    network = Tiny()
+    start = torch.full((batch, LENGTH), VOCAB)
+    streams, draw = Streams(0, batch), Draw(temperature=temperature)
+    ties = "index" if temperature == 0 else "uniform"
+
+    def alone() -> None:
+        for _ in range(LENGTH):
+            network(start)
+
+    def theirs() -> Tensor:
+        return plain(network, start, remasking, temperature)
+
+    def ours() -> Tensor:
+        return decode(spec, Asked(network), start, streams=streams, draw=draw, ties=ties).tokens
+
+    if temperature == 0:
+        assert torch.equal(ours(), theirs())
+    spent = best_of(times, alone, theirs, ours)
+    if profile:
+        with cProfile.Profile() as told:
+            ours()
+        pstats.Stats(told).sort_stats("tottime").print_stats(25)
+    own = [spent[1] - spent[0], spent[2] - spent[0]]
+    numbers = [f"{x:.3f}" for x in (*spent, *own)]
+    return [str(batch), spec, f"{temperature:g}", *numbers, f"{own[1] / own[0]:.2f}"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--batch", type=int, nargs="+", default=[1, 8, 64])
+    parser.add_argument("--times", type=int, default=15)
+    parser.add_argument("--only", default="", help="rules whose name holds this")
+    parser.add_argument("--profile", action="store_true", help="where our time goes")
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    columns = "batch", "rule", "T", "network", "plain", "maskwalk", "plain's own", "our own"
+    shown = Table(*columns, "ratio", title="milliseconds a round")
+    for batch in given.batch:
+        for rule in RULES:
+            if given.only in rule[2]:
+                shown.add_row(*row(batch, rule, given.times, given.profile))
+    Console(width=110).print(shown)
+
+
+if __name__ == "__main__":
+    main()
