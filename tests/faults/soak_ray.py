@@ -2,9 +2,9 @@
 
     python -m tests.faults.soak_ray --kills 200
 
-Two nodes and a head on this machine; `maskwalk bench --engine ray` runs cells that take
-a second each. At random moments somebody is killed with -9: mostly a worker, at work or still
-starting; sometimes a node with all its workers (another one joins); sometimes the driver (the same
+Two nodes and a head on this machine; `maskwalk bench --engine ray` runs cells that take a fifth of
+a second each. At random moments somebody is killed with -9: mostly a worker, at work or getting
+ready; sometimes a node with all its workers (another one joins); sometimes the driver (the same
 command is started again). At the end the records are compared with those of a single undisturbed
 process.
 """
@@ -27,7 +27,7 @@ from tests.faults.nodes import Nodes
 from tests.faults.server import environment
 
 KINDS = {"worker": 0.94, "node": 0.03, "driver": 0.03}
-CORES = (3, 3)  # of the nodes, a worker each
+CORES = (4, 4)  # of the nodes, a worker each
 COLUMNS = ("cells", "kills", *KINDS, "lost", "twice", "different", "failed", "seconds")
 PAUSE = "MASKWALK_SOAK_PAUSE"
 PLUGIN = f"""
@@ -109,7 +109,7 @@ class Soak:
         """Who is next, and when: at this moment, or after so many records if they come first."""
         kind = self.chance.choices(list(KINDS), list(KINDS.values()))[0]
         records = self.written() + max(1, int(self.cells / self.kills))
-        return kind, records, time.monotonic() + self.chance.uniform(0.0, 10.0)
+        return kind, records, time.monotonic() + self.chance.uniform(0.0, 6.0)
 
     def tally(self) -> dict[str, int]:
         """What is lost, twice or different, and how many cells were given up."""
@@ -144,7 +144,7 @@ def main() -> int:
     wanted = words.parse_args()
     soak = Soak(wanted.out.resolve(), wanted.cells, wanted.kills, wanted.seed)
     assert soak.command("one").wait() == 0, (soak.folder / "one.said").read_text()
-    os.environ.update(environment() | {PAUSE: "1"})
+    os.environ.update(environment() | {PAUSE: "0.2"})
     began, nodes = time.monotonic(), Nodes(CORES)
     try:
         code = soak.disturb(nodes)

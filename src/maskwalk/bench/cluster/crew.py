@@ -133,14 +133,12 @@ class Crew:
         self._check_patience(now)
 
     def _start(self, neighbours: int) -> None:
-        single = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
         actor = (
             self.ray.remote(Worker)
             .options(
                 num_cpus=1,
                 num_gpus=self.engine.cluster.gpus,
                 max_restarts=0,
-                runtime_env={"env_vars": single},
             )
             .remote(*self.words_for, neighbours)
         )
