@@ -3,8 +3,8 @@
     python -m tests.faults.soak_ray --kills 200
 
 Two nodes and a head on this machine; `maskwalk bench --engine ray` runs cells that take a fifth of
-a second each. At random moments somebody is killed with -9: mostly a worker, at work or getting
-ready; sometimes a node with all its workers (another one joins); sometimes the driver (the same
+a second each. At random moments somebody is killed with -9: mostly a worker, at work or still
+starting; sometimes a node with all its workers (another one joins); sometimes the driver (the same
 command is started again). At the end the records are compared with those of a single undisturbed
 process.
 """
@@ -26,8 +26,8 @@ from tests.faults.commands import ROOT, lines_of
 from tests.faults.nodes import Nodes
 from tests.faults.server import environment
 
-KINDS = {"worker": 0.94, "node": 0.03, "driver": 0.03}
-CORES = (4, 4)  # of the nodes, a worker each
+KINDS = {"working": 0.8, "starting": 0.14, "node": 0.03, "driver": 0.03}
+CORES = (3, 3)  # of the nodes, a worker each
 COLUMNS = ("cells", "kills", *KINDS, "lost", "twice", "different", "failed", "seconds")
 PAUSE = "MASKWALK_SOAK_PAUSE"
 PLUGIN = f"""
@@ -87,10 +87,12 @@ class Soak:
             now = self.written()
             if self.done.total() >= self.kills or not (now >= enough or time.monotonic() > due):
                 continue
-            if kind == "worker":
-                workers = nodes.workers()
+            if kind in ("working", "starting"):
+                here, there = nodes.workers(), nodes.workers(b"ray::IDLE")
+                workers = (here or there) if kind == "working" else (there or here)
                 if not workers:
                     continue
+                kind = "working" if workers is here else "starting"
                 _kill(self.chance.choice(workers))
             elif kind == "node":
                 nodes.remove(self.chance.choice(nodes.nodes))
@@ -109,7 +111,7 @@ class Soak:
         """Who is next, and when: at this moment, or after so many records if they come first."""
         kind = self.chance.choices(list(KINDS), list(KINDS.values()))[0]
         records = self.written() + max(1, int(self.cells / self.kills))
-        return kind, records, time.monotonic() + self.chance.uniform(0.0, 6.0)
+        return kind, records, time.monotonic() + self.chance.uniform(0.0, 8.0)
 
     def tally(self) -> dict[str, int]:
         """What is lost, twice or different, and how many cells were given up."""
@@ -138,7 +140,7 @@ def main() -> int:
     """Prints a table; the exit code is 1 if anything is wrong, or too little was killed."""
     words = argparse.ArgumentParser(description="Kills workers, nodes and drivers of one run.")
     words.add_argument("--kills", type=int, default=200, help="at least")
-    words.add_argument("--cells", type=int, default=2000)
+    words.add_argument("--cells", type=int, default=1000)
     words.add_argument("--seed", type=int, default=0)
     words.add_argument("--out", type=Path, default=ROOT / "runs" / "soak-ray")
     wanted = words.parse_args()
