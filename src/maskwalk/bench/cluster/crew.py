@@ -25,11 +25,10 @@ from maskwalk.errors import MaskwalkError
 
 Answer = tuple[Job, Result | Failure]
 DEATHS = 5  # workers a job may cost, those that went with their node not counted
-STARTS = 50  # workers in a row that die before they are ready
 EVERY = 2.0  # seconds between two looks at the nodes
 WAITED = 30.0  # seconds without a worker before that is said
-PATIENCE = 600.0  # seconds without room for one before the run ends
-NODE = "node has died"  # as Ray says it of an actor
+PATIENCE = 600.0  # seconds without room for one, or with none that lives, before the run ends
+NODE, RAISED = "node has died", "creation task"  # as Ray says it of an actor
 GONE = (
     f"Its worker died {DEATHS} times (killed, or out of memory?). Run the same command again, with "
     "fewer workers on a node where memory is short."
@@ -68,7 +67,7 @@ class Crew:
         self.idle: list[_Member] = []
         self.looked = -EVERY
         self.alive = self.roomy = time.monotonic()  # when there last was a worker, and room for one
-        self.failed_starts, self.told = 0, False
+        self.told = False
         functions = sorted({job.function for job in jobs})
         self.words_for = (engine.device, functions, self.ray.put(pack(jobs, engine.plugins)))
 
@@ -150,16 +149,17 @@ class Crew:
         try:
             about = self.ray.get(reference)
         except self.ray.exceptions.RayError as problem:
-            self.failed_starts += 1
             self.looked = -EVERY
-            if self.failed_starts >= STARTS:
-                raise MaskwalkError(f"No worker can be started: {first_line(problem)}") from None
+            if RAISED in str(problem) or time.monotonic() - self.alive > PATIENCE:
+                raise MaskwalkError(
+                    f"No worker can be started: {first_line(problem)} Install the same maskwalk, "
+                    "with its extra ray, on every node."
+                ) from None
             return
         if "failure" in about:
             raise MaskwalkError(about["failure"])
         check_versions(about)
         member.host, member.node = about["host"], about["node"]
-        self.failed_starts = 0
         self.idle.append(member)
 
     def _check_patience(self, now: float) -> None:
