@@ -20,7 +20,8 @@ from pathlib import Path
 
 from maskwalk.bench.cell import Cell
 from maskwalk.bench.cluster.connection import Cluster
-from maskwalk.bench.cluster.engine import OnRay, _Crew
+from maskwalk.bench.cluster.crew import Crew
+from maskwalk.bench.cluster.engine import OnRay
 from maskwalk.bench.plan import Job
 from maskwalk.bench.run import Run
 
@@ -50,15 +51,15 @@ def main() -> None:
     folder = wanted.out or Path(tempfile.mkdtemp())
     engine, most = OnRay(Cluster(workers=wanted.workers)), 0
     engine.connect()
-    work, hand_out = jobs(wanted.cells), _Crew._hand_out
+    work, hand_out = jobs(wanted.cells), Crew._hand_out
     before = memory()
 
-    def watched(crew: _Crew) -> None:
+    def watched(crew: Crew) -> None:
         nonlocal most
         hand_out(crew)
         most = max(most, len(crew.busy))
 
-    _Crew._hand_out = watched  # type: ignore[method-assign]
+    Crew._hand_out = watched  # type: ignore[method-assign]
     began = spent = 0.0
     inside = 0.0
     for number, record in enumerate(Run(work, folder / "records.jsonl", engine)):

@@ -14,8 +14,8 @@ from maskwalk.bench.beside import Beside
 from maskwalk.bench.cell import Cell
 from maskwalk.bench.cluster import parcel as parcels
 from maskwalk.bench.cluster.connection import Cluster, connect
-from maskwalk.bench.cluster.engine import _check_versions
 from maskwalk.bench.cluster.parcel import pack, unpack
+from maskwalk.bench.cluster.results import check_versions
 from maskwalk.bench.cluster.worker import versions
 from maskwalk.bench.plan import Job
 from maskwalk.bench.run import here
@@ -148,10 +148,10 @@ def test_a_zoo_of_ones_own_travels(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_node_with_another_version_is_refused() -> None:
-    _check_versions({"host": "a", "versions": versions()})
+    check_versions({"host": "a", "versions": versions()})
     for name in ("maskwalk", "torch"):
         with pytest.raises(MaskwalkError, match=f"The node b has {name} 0, this machine has"):
-            _check_versions({"host": "b", "versions": versions() | {name: "0"}})
+            check_versions({"host": "b", "versions": versions() | {name: "0"}})
 
 
 # ---- an engine beside something else

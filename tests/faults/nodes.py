@@ -27,10 +27,10 @@ class Nodes:
         self.local.remove_node(node, allow_graceful=False)
         self.nodes.remove(node)
 
-    def workers(self) -> list[int]:
-        """The processes of our actors on the nodes."""
+    def workers(self, title: bytes = b"ray::Worker") -> list[int]:
+        """The processes of our actors on the nodes; `ray::IDLE`: those that are not yet one."""
         raylets = {node.all_processes["raylet"][0].process.pid for node in self.nodes}
-        return [pid for pid in _processes(b"ray::Worker") if _parent(pid) in raylets]
+        return [pid for pid in _processes(title) if _parent(pid) in raylets]
 
 
 def _processes(title: bytes) -> Iterator[int]:

@@ -2,9 +2,10 @@
 
     python -m tests.faults.soak_ray --kills 200
 
-Two nodes and a head on this machine; `maskwalk bench --engine ray` runs cells that take
+Two nodes and a head on this machine; `maskwalk bench --engine ray` runs cells that take a fifth of
 a second each. At random moments somebody is killed with -9: mostly a worker, at work or still
-starting; sometimes a node with all its workers (another one joins); sometimes the driver (the same
+starting (but no more than fourteen in a row without a new record, so that the run gets on);
+sometimes a node with all its workers (another one joins); sometimes the driver (the same
 command is started again). At the end the records are compared with those of a single undisturbed
 process.
 """
@@ -26,7 +27,8 @@ from tests.faults.commands import ROOT, lines_of
 from tests.faults.nodes import Nodes
 from tests.faults.server import environment
 
-KINDS = {"worker": 0.94, "node": 0.03, "driver": 0.03}
+KINDS = {"working": 0.8, "starting": 0.14, "node": 0.03, "driver": 0.03}
+FRUITLESS = 14  # kills in a row without a new record
 CORES = (3, 3)  # of the nodes, a worker each
 COLUMNS = ("cells", "kills", *KINDS, "lost", "twice", "different", "failed", "seconds")
 PAUSE = "MASKWALK_SOAK_PAUSE"
@@ -49,8 +51,8 @@ class Slow(UnmaskingPolicy):
 class Soak:
     """A run, its driver, and what has befallen them."""
 
-    def __init__(self, folder: Path, cells: int, kills: int, seed: int) -> None:
-        self.folder, self.cells, self.kills = folder, cells, kills
+    def __init__(self, folder: Path, cells: int, kills: int, seconds: float, seed: int) -> None:
+        self.folder, self.cells, self.kills, self.seconds = folder, cells, kills, seconds
         self.chance, self.done = random.Random(seed), Counter[str]()
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
@@ -82,15 +84,22 @@ class Soak:
         """Runs and kills until all is done; the exit code of the last driver."""
         more = ("--engine", "ray", "--address", nodes.address)
         driver, (kind, enough, due) = self.command("ray", *more), self._next()
+        seen, fruitless, end = 0, 0, time.monotonic() + self.seconds
         while driver.poll() is None:
             time.sleep(0.02)
             now = self.written()
-            if self.done.total() >= self.kills or not (now >= enough or time.monotonic() > due):
+            fruitless = 0 if now > seen else fruitless
+            seen = now
+            over = self.done.total() >= self.kills or time.monotonic() > end
+            due_now = now >= enough or time.monotonic() > due
+            if over or not due_now or fruitless >= FRUITLESS:
                 continue
-            if kind == "worker":
-                workers = nodes.workers()
+            if kind in ("working", "starting"):
+                here, there = nodes.workers(), nodes.workers(b"ray::IDLE")
+                workers = (here or there) if kind == "working" else (there or here)
                 if not workers:
                     continue
+                kind = "working" if workers is here else "starting"
                 _kill(self.chance.choice(workers))
             elif kind == "node":
                 nodes.remove(self.chance.choice(nodes.nodes))
@@ -100,6 +109,7 @@ class Soak:
                 driver.wait()
                 driver = self.command("ray", *more)
             self.done[kind] += 1
+            fruitless += 1
             kind, enough, due = self._next()
             print(f"\r{self.done.total()} kills, {now} records", end="", file=sys.stderr)
         print(file=sys.stderr)
@@ -109,7 +119,7 @@ class Soak:
         """Who is next, and when: at this moment, or after so many records if they come first."""
         kind = self.chance.choices(list(KINDS), list(KINDS.values()))[0]
         records = self.written() + max(1, int(self.cells / self.kills))
-        return kind, records, time.monotonic() + self.chance.uniform(0.0, 10.0)
+        return kind, records, time.monotonic() + self.chance.uniform(0.0, 3.0)
 
     def tally(self) -> dict[str, int]:
         """What is lost, twice or different, and how many cells were given up."""
@@ -138,13 +148,15 @@ def main() -> int:
     """Prints a table; the exit code is 1 if anything is wrong, or too little was killed."""
     words = argparse.ArgumentParser(description="Kills workers, nodes and drivers of one run.")
     words.add_argument("--kills", type=int, default=200, help="at least")
-    words.add_argument("--cells", type=int, default=2000)
+    words.add_argument("--cells", type=int, default=1000)
+    words.add_argument("--seconds", type=float, default=3600, help="of killing, at most")
     words.add_argument("--seed", type=int, default=0)
     words.add_argument("--out", type=Path, default=ROOT / "runs" / "soak-ray")
     wanted = words.parse_args()
-    soak = Soak(wanted.out.resolve(), wanted.cells, wanted.kills, wanted.seed)
+    sizes = (wanted.cells, wanted.kills, wanted.seconds, wanted.seed)
+    soak = Soak(wanted.out.resolve(), *sizes)
     assert soak.command("one").wait() == 0, (soak.folder / "one.said").read_text()
-    os.environ.update(environment() | {PAUSE: "1"})
+    os.environ.update(environment() | {PAUSE: "0.2"})
     began, nodes = time.monotonic(), Nodes(CORES)
     try:
         code = soak.disturb(nodes)

@@ -19,9 +19,10 @@ from typing import Any
 import pytest
 
 from maskwalk.bench.cell import Cell
-from maskwalk.bench.cluster import engine as on_ray
+from maskwalk.bench.cluster import crew as crews
 from maskwalk.bench.cluster.connection import Cluster, connect
-from maskwalk.bench.cluster.engine import OnRay, _Crew
+from maskwalk.bench.cluster.crew import Crew
+from maskwalk.bench.cluster.engine import OnRay
 from maskwalk.bench.diagnosis import jobs as diagnosis
 from maskwalk.bench.experiment import load_experiment
 from maskwalk.bench.plan import Job
@@ -29,6 +30,7 @@ from maskwalk.bench.run import Failure, Run, here
 from maskwalk.bench.text_experiment import TextExperiment
 from maskwalk.denoisers.files import Pretrained, save_pretrained
 from maskwalk.denoisers.network.weights import DDiTConfig, layout
+from maskwalk.errors import MaskwalkError
 from maskwalk.samplers import SAMPLERS
 from maskwalk.specs import load_plugin
 from tests.faults.commands import BENCH
@@ -120,14 +122,14 @@ def test_workers_and_nodes_that_go_change_nothing(
 ) -> None:
     """A worker is killed, a node goes with its worker, another one comes; half a GPU each."""
     experiment = load_experiment(slow_experiment(tmp_path, 12))
-    flying, free, hand_out = [], [], _Crew._hand_out
+    flying, free, hand_out = [], [], Crew._hand_out
 
-    def watched(crew: _Crew) -> None:
+    def watched(crew: Crew) -> None:
         if flying or len(crew.idle) == 3:  # all are there before the first job is given out
             hand_out(crew)
             flying.append(len(crew.busy))
 
-    monkeypatch.setattr(_Crew, "_hand_out", watched)
+    monkeypatch.setattr(Crew, "_hand_out", watched)
     out = tmp_path / "ray"
     engine = OnRay(Cluster(nodes.address, gpus=0.5), plugins=[str(slow)])
     run, words = Run(experiment.jobs(out), out / "records.jsonl", engine), set()
@@ -182,7 +184,7 @@ def test_a_deadly_cell_and_one_without_an_end(
     nodes: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each costs itself and the workers that had it; what a file prints is no answer."""
-    monkeypatch.setattr(on_ray, "DEATHS", 1)
+    monkeypatch.setattr(crews, "DEATHS", 1)
     (tmp_path / "bad.py").write_text(BAD)
     load_plugin(str(tmp_path / "bad.py"))
     names = ["bad_dead", "bad_error", "bisection", "bad_loop"]
@@ -238,6 +240,18 @@ def test_every_kind_of_job_and_the_files_it_leaves(
     assert names == sorted(path.name for path in Path("ray/samples").iterdir()) and len(names) == 4
     for name in names:
         assert Path("one/samples", name).read_bytes() == Path("ray/samples", name).read_bytes()
+
+
+def test_what_no_node_has_room_for(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is said, and ends after a while."""
+    for name, seconds in (("EVERY", 0.1), ("WAITED", 0.2), ("PATIENCE", 0.6)):
+        monkeypatch.setattr(crews, name, seconds)
+    cell = Cell.checked(world=WORLD, task="unconditional", sampler="bisection", count=2)
+    job, said = Job(cell.key, "cell", {"cell": asdict(cell), "traces": 0}), []
+    engine = OnRay(Cluster(nodes.address, gpus=4), say=said.append)
+    with pytest.raises(MaskwalkError, match=r"No node .* \(a processor core and 4 of a GPU\)"):
+        list(engine([job]))
+    assert len(said) == 1 and "Waiting for a worker" in said[0]
 
 
 @pytest.mark.parametrize("command", ["bench", "diagnose", "reproduce", "text", "evaluate"])

@@ -90,9 +90,11 @@ def reproduce(
         os.environ["MASKWALK_ZOO"] = str(reproduce.train(to, check_device(device)))
     experiments = reproduce.paper(only, quick)
     jobs = {experiment.name: experiment.jobs(to) for experiment in experiments}
-    for name, some in jobs.items():
+    every = [job for some in jobs.values() for job in some]
+    whole = {what: every} if engine == engines.RAY else jobs  # a cluster starts its workers once
+    for name, some in whole.items():
         run_jobs(Run(some, to / "records.jsonl", place), name)
-    keys = {job.key for some in jobs.values() for job in some}
+    keys = {job.key for job in every}
     records = [record for record in latest(load_records(to)) if record["key"] in keys]
     flags = [f"--only {name}" for name in only or ()] + ["--quick"] * quick + ["--train"] * train
     command = " ".join(["maskwalk reproduce paper", *flags, "--out DIR"])
