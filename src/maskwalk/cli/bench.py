@@ -24,7 +24,7 @@ def bench(
 
     Killed, or out of disk? The same command goes on where it stopped. A cell that fails is skipped
     (skipped.jsonl says why), and the exit code is 2. Where a file of yours was edited since, the
-    cells that depend on it are run again.
+    cells that depend on it are run again. Under torchrun all processes share the rows of each cell.
 
     Example: maskwalk bench experiments/quickstart.toml --out runs/mine --workers 2
 
@@ -33,18 +33,28 @@ def bench(
     from maskwalk.bench.experiment import load_experiment
     from maskwalk.bench.records import latest, load_records
     from maskwalk.bench.run import Run, Unfinished, engine
-    from maskwalk.errors import whole
+    from maskwalk.bench.shared import follow, leading
+    from maskwalk.errors import MaskwalkError, whole
+    from maskwalk.processes import rows_shared
     from maskwalk.report.terminal import terminal_table
 
     plugins = bring_in(include)
     jobs = load_experiment(experiment, quick).jobs(to)
     workers = whole("workers", workers, 1)
-    place = engine(workers, check_device(device), plugins, timeout)
     failed: Unfinished | None = None
-    try:
-        run_jobs(Run(jobs, to / "records.jsonl", place))
-    except Unfinished as problem:
-        failed = problem
+    with rows_shared(check_device(device)) as group:
+        if group.world > 1 and (workers > 1 or timeout is not None):
+            raise MaskwalkError("Under torchrun leave out --workers and --timeout.")
+        if not group.first:
+            follow(group, group.device)
+            return
+        place = engine(workers, group.device, plugins, timeout)
+        if group.world > 1:
+            place = leading(group, group.device)
+        try:
+            run_jobs(Run(jobs, to / "records.jsonl", place))
+        except Unfinished as problem:
+            failed = problem
     keys = {job.key for job in jobs}
     finished = [r for r in latest(load_records(to)) if r["key"] in keys]
     if finished:

@@ -84,7 +84,8 @@ def generate(
     as_json: common.AsJson = False,
     include: common.Include = None,
 ) -> None:
-    """Fill text with one sampler and a model of text (needs the extra `language`).
+    """Fill text with one sampler and a model of text (needs the extra `language`); under torchrun
+    every process writes its part of the texts.
 
     Example: maskwalk generate --denoiser zoo:books_mdm --length 64 --sampler 'bisection(order=4)'
 
@@ -101,6 +102,7 @@ def generate(
     from maskwalk.decoding.generation import generate as make
     from maskwalk.denoisers.language import load
     from maskwalk.denoisers.language.books import is_books, load_books
+    from maskwalk.processes import rows_shared
     from maskwalk.samplers import SAMPLERS
 
     bring_in(include)
@@ -108,45 +110,50 @@ def generate(
     if rows is not None:
         whole("rows", rows, 1, 65_536)
     drawn, broken = read_draw(preset, draw, ties)
-    model: LanguageModel
-    if is_books(denoiser):
-        given = (tokenizer, kind, mask, shifted, end_of_text, device_map)
-        if any(value is not None for value in given):
-            raise MaskwalkError(
-                f"{denoiser} knows its tokenizer, kind and mask: leave those options out."
+    with rows_shared(check_device(device)) as group:
+        device = group.device
+        model: LanguageModel
+        if is_books(denoiser):
+            given = (tokenizer, kind, mask, shifted, end_of_text, device_map)
+            if any(value is not None for value in given):
+                raise MaskwalkError(
+                    f"{denoiser} knows its tokenizer, kind and mask: leave those options out."
+                )
+            model = load_books(denoiser, rows=rows, device=device, precision=precision)
+        elif denoiser.startswith("hf:"):
+            model = load(
+                denoiser,
+                tokenizer=tokenizer,
+                kind=kind,
+                mask=mask,
+                shifted=shifted,
+                end_of_text=end_of_text,
+                rows=1 if rows is None else rows,
+                device=device,
+                precision=precision or "float32",
+                device_map=device_map,
+                check=check,
+                trust_remote_code=trust_remote_code,
             )
-        model = load_books(denoiser, rows=rows, device=check_device(device), precision=precision)
-    elif denoiser.startswith("hf:"):
-        model = load(
-            denoiser,
-            tokenizer=tokenizer,
-            kind=kind,
-            mask=mask,
-            shifted=shifted,
-            end_of_text=end_of_text,
-            rows=1 if rows is None else rows,
-            device=check_device(device),
-            precision=precision or "float32",
-            device_map=device_map,
-            check=check,
-            trust_remote_code=trust_remote_code,
-        )
-    else:
-        raise MaskwalkError(
-            f"generate needs a model of text: zoo:books_mdm, a directory of `maskwalk text train`, "
-            f"hf:PATH or hf:NAME, not {denoiser!r}; walks on graphs are `maskwalk sample`."
-        )
-    plain = "left_to_right" if model.causal else "confidence(block=1)"
-    rule = sampler or preset_sampler(preset, plain)
-    decoding = decoding_of(SAMPLERS.canonical(rule), drawn, broken)
-    text: dict[str, Any] = {
-        "prompt": prompt,
-        "template": template,
-        "length": length,
-        "count": count,
-    }
-    text |= {"seed": seed, "ties": broken, "score_grid": score_grid}
-    made = make(model, rule, **text, draw=DRAWS.build(drawn), stop=stop, chat=chat, trace=trace)
+        else:
+            raise MaskwalkError(
+                "generate needs a model of text: zoo:books_mdm, a directory of `maskwalk text "
+                f"train`, hf:PATH or hf:NAME, not {denoiser!r}; walks on graphs are `maskwalk "
+                "sample`."
+            )
+        plain = "left_to_right" if model.causal else "confidence(block=1)"
+        rule = sampler or preset_sampler(preset, plain)
+        decoding = decoding_of(SAMPLERS.canonical(rule), drawn, broken)
+        text: dict[str, Any] = {
+            "prompt": prompt,
+            "template": template,
+            "length": length,
+            "count": count,
+        }
+        text |= {"seed": seed, "ties": broken, "score_grid": score_grid}
+        made = make(model, rule, **text, draw=DRAWS.build(drawn), stop=stop, chat=chat, trace=trace)
+    if not group.first:
+        return
     if as_json:
         print(
             json.dumps(

@@ -38,7 +38,8 @@ def sample(
     as_json: common.AsJson = False,
     include: common.Include = None,
 ) -> None:
-    """Decode sequences with one sampler and say how good they are.
+    """Decode sequences with one sampler and say how good they are; under torchrun every process
+    decodes its part of them.
 
     Example: maskwalk sample --sampler 'entropy(block=2)' --task endpoints
 
@@ -50,6 +51,7 @@ def sample(
     """
     from maskwalk.bench.cell import Cell, run_cell
     from maskwalk.decoding.draw import preset_sampler
+    from maskwalk.processes import rows_shared
     from maskwalk.worlds.world import build_world
 
     bring_in(include)
@@ -69,7 +71,10 @@ def sample(
         per_prompt=per_prompt,
         seed=seed,
     )
-    record, decoded = run_cell(cell, check_device(device), trace=trace is not None or 1)
+    with rows_shared(check_device(device)) as group:
+        record, decoded = run_cell(cell, group.device, trace=trace is not None or 1)
+    if not group.first:
+        return
     if trace is not None and decoded.trace is not None:
         decoded.trace.save(trace)
     if as_json:

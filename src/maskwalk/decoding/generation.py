@@ -13,16 +13,15 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from maskwalk.decoding.decode import decode
 from maskwalk.decoding.draw import Draw
 from maskwalk.decoding.policy import SAMPLERS, Sampler
+from maskwalk.decoding.shared import decode_rows
 from maskwalk.decoding.stopping import StopAt, ends
 from maskwalk.decoding.trace import Trace
 from maskwalk.denoiser import Denoiser
 from maskwalk.denoisers.language.causal import Causal
 from maskwalk.denoisers.language.model import LanguageModel
 from maskwalk.errors import MaskwalkError, real, seed_number
-from maskwalk.streams import Streams
 from maskwalk.worlds.sizes import fits
 from maskwalk.worlds.text.prompts import canvas
 
@@ -93,10 +92,9 @@ def generate(
         )
     notes = unknown_tokens(model, start[0].tolist())
     denoiser = _reader(model, start, score_grid)
-    streams = Streams(seed, torch.arange(count, device=start.device))
     began = time.perf_counter()
-    result = decode(rule, denoiser, start, streams=streams, draw=draw, ties=ties, trace=trace)
-    tokens = result.tokens.cpu()  # waits for the device
+    result = decode_rows(rule, denoiser, start, seed=seed, draw=draw, ties=ties, trace=trace)
+    tokens = result.tokens
     seconds = time.perf_counter() - began
     keep_mask = _kept(tokens, given.cpu(), model.end_of_text, int(model.wrapped))
     texts = [model.decode(row[keep].tolist()) for row, keep in zip(tokens, keep_mask)]
@@ -106,8 +104,8 @@ def generate(
         tokens,
         given.cpu(),
         new,
-        result.calls.cpu(),
-        result.rounds.cpu(),
+        result.calls,
+        result.rounds,
         seconds,
         result.trace,
         notes,
