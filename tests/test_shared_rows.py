@@ -38,7 +38,7 @@ class Fails:
         return self.inner(tokens, at)
 
 cell = Cell.checked(graph="st_er(nodes=20, p=0.0)", walk="lazy(stay=0.25)", length=8,
-    sampler="random(block=2)", count=7, per_prompt=3, task="endpoints")
+    sampler="random(block=4)", count=7, per_prompt=3)
 with rows_shared("cpu") as group:
     record, decoded = run_cell(cell, group.device)
     traced = run_cell(cell, group.device, trace=True)[1].trace
