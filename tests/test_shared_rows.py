@@ -38,7 +38,7 @@ class Fails:
         return self.inner(tokens, at)
 
 cell = Cell.checked(graph="st_er(nodes=20, p=0.0)", walk="lazy(stay=0.25)", length=8,
-    sampler="random(block=4)", count=7, per_prompt=3)
+    sampler="random(block=4)", count=7, per_prompt=3, task="unconditional")
 with rows_shared("cpu") as group:
     record, decoded = run_cell(cell, group.device)
     traced = run_cell(cell, group.device, trace=True)[1].trace
@@ -95,9 +95,14 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict, list[dict]]:
     experiment = folder / "two_cells.toml"
     experiment.write_text(EXPERIMENT)
     port = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2"}
-    two = [begin(folder / "two", experiment, RANK=str(rank), **port) for rank in range(2)]
-    assert begin(folder / "one", experiment).wait(timeout=120) == 0
-    assert [process.wait(timeout=120) for process in two] == [0, 0]
+    processes = [begin(folder / "two", experiment, RANK=str(rank), **port) for rank in range(2)]
+    processes.append(begin(folder / "one", experiment))
+    try:
+        assert [process.wait(timeout=240) for process in processes] == [0, 0, 0]
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
     results = [folder / "one" / "0.json", *(folder / "two" / f"{rank}.json" for rank in range(2))]
     one, *both = (json.loads(path.read_text()) for path in results)
     for name, result in (("one", one), ("two", both[0])):
