@@ -10,6 +10,7 @@ LAYERS = [
     "resources",
     "specs",
     "kernels",
+    "processes",
     "streams",
     "stats",
     "denoiser",

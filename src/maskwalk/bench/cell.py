@@ -19,10 +19,11 @@ from maskwalk.analysis.losses import diagnose, exact_sequences
 from maskwalk.analysis.replay import replayable
 from maskwalk.bench.pictures import draw_pictures
 from maskwalk.bench.records import SCHEMA, Record, TraceRecord
-from maskwalk.decoding.decode import Decoded, decode
+from maskwalk.decoding.decode import Decoded
 from maskwalk.decoding.draw import DRAWS, Draw, mode_name, read_draw
 from maskwalk.decoding.kinds import result_kind
 from maskwalk.decoding.policy import SAMPLERS, Sampler
+from maskwalk.decoding.shared import decode_rows
 from maskwalk.denoiser import Denoiser
 from maskwalk.denoisers.resolve import (
     WALK,
@@ -34,8 +35,8 @@ from maskwalk.denoisers.resolve import (
     resolve_world,
 )
 from maskwalk.errors import seed_number, whole
+from maskwalk.processes import row_group
 from maskwalk.specs.sources import code_of, sources
-from maskwalk.streams import Streams
 from maskwalk.worlds.metrics import METRICS, REPLAY, Sample, measure
 from maskwalk.worlds.sizes import check_sequences
 from maskwalk.worlds.tasks import TASKS, Prompts, build_prompts
@@ -181,19 +182,16 @@ def run_cell(
     batch = max(1, min(batch, batch * MARGINALS // (world.length * world.vocab_size)))
     asked_before = impossible_evidence(denoiser)
     began = time.perf_counter()
-    parts = [
-        decode(
-            sampler,
-            denoiser,
-            part,
-            streams=Streams(cell.seed, torch.arange(first, first + len(part), device=device)),
-            draw=draw,
-            ties=cell.ties,
-            trace=trace if first == 0 else False,
-        )
-        for first, part in zip(range(0, len(start), batch), start.split(batch))
-    ]
-    decoded = _join(parts)
+    decoded = decode_rows(
+        sampler,
+        denoiser,
+        start,
+        seed=cell.seed,
+        batch=batch,
+        draw=draw,
+        ties=cell.ties,
+        trace=trace,
+    )
     seconds = time.perf_counter() - began
     sample = Sample(
         world=world,
@@ -227,7 +225,8 @@ def run_cell(
     }
     impossible = impossible_evidence(denoiser)
     if impossible is not None and asked_before is not None:
-        record["impossible"] = impossible - asked_before
+        group, found = row_group(), impossible - asked_before
+        record["impossible"] = found if group is None or trace is True else group.sum(found)
     if known := files | own_weights(cell.denoiser):
         record["sources"] = known
     described = METRICS.described(cell.metrics)
@@ -276,14 +275,6 @@ def _kind(sampler: Sampler, draw: Draw, decoded: Decoded) -> str:
 def cell_record(cell: dict[str, Any], traces: bool, device: str) -> Record:
     """The job of an experiment's cell (run.py)."""
     return run_cell(Cell.from_json(cell), device, trace=int(traces))[0]
-
-
-def _join(parts: list[Decoded]) -> Decoded:
-    names = ("tokens", "calls", "rounds", "widest")
-    tokens, calls, rounds, widest = (
-        torch.cat([getattr(p, name).cpu() for p in parts]) for name in names
-    )
-    return Decoded(tokens, calls, rounds, widest, parts[0].trace)
 
 
 def _story(decoded: Decoded, sample: Sample) -> TraceRecord | None:

@@ -26,14 +26,13 @@ from maskwalk.analysis.paths import along_paths
 from maskwalk.analysis.replay import check_replayable
 from maskwalk.bench.records import HELD_OUT, SCHEMA, Record
 from maskwalk.bench.text_experiment import REFERENCES, Setting, TextExperiment, name_of
-from maskwalk.decoding.decode import decode
 from maskwalk.decoding.draw import DRAWS, Draw, mode_name, read_draw
+from maskwalk.decoding.shared import decode_rows
 from maskwalk.denoisers.language.books import BookModel, load_books
 from maskwalk.denoisers.resolve import fingerprint
 from maskwalk.errors import MaskwalkError
 from maskwalk.resources import write_file
 from maskwalk.samplers import SAMPLERS
-from maskwalk.streams import Streams
 from maskwalk.training.fit_text import total_nats
 from maskwalk.worlds.metrics import METRICS, Sample, measure
 from maskwalk.worlds.text.mauve import FEWEST
@@ -151,15 +150,10 @@ class _Setting:
         if self.reference:
             return self._held_out()[e.references :], None
         sampler, batch = SAMPLERS.build(self.setting.sampler), batch_on(self.device)
-        tokens, calls = [], []
-        for first in range(0, e.count, batch):
-            some = torch.arange(first, min(first + batch, e.count), device=self.device)
-            blank = torch.full((len(some), e.length), self.model.mask, device=self.device)
-            streams = Streams(e.seed, some)
-            decoded = decode(sampler, self.model.denoiser, blank, streams=streams, draw=draw)
-            tokens.append(decoded.tokens.cpu())
-            calls.append(decoded.calls.cpu())
-        return torch.cat(tokens), torch.cat(calls)
+        blank = torch.full((e.count, e.length), self.model.mask, device=self.device)
+        model = self.model.denoiser
+        decoded = decode_rows(sampler, model, blank, seed=e.seed, batch=batch, draw=draw)
+        return decoded.tokens, decoded.calls
 
     def _held_out(self) -> Int[Tensor, "passages length"]:
         """The held-out passages; the first `references` are kept for MAUVE alone."""

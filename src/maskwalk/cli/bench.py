@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from maskwalk.cli import common, complete, engines
-from maskwalk.cli.common import bring_in, out, run_jobs
+from maskwalk.cli.common import bring_in, check_device, out, run_jobs
 
 
 def bench(
@@ -33,7 +33,7 @@ def bench(
 
     Killed, or out of disk? The same command goes on where it stopped. A cell that fails is skipped
     (skipped.jsonl says why), and the exit code is 2. Where a file of yours was edited since, the
-    cells that depend on it are run again.
+    cells that depend on it are run again. Under torchrun all processes share the rows of each cell.
 
     Example: maskwalk bench quickstart --out runs/mine --workers 2
 
@@ -44,21 +44,32 @@ def bench(
     from maskwalk.bench.experiment import load_experiment
     from maskwalk.bench.records import latest, load_records
     from maskwalk.bench.run import Run, Unfinished
-    from maskwalk.errors import unknown
+    from maskwalk.bench.shared import follow, leading
+    from maskwalk.errors import MaskwalkError, unknown
+    from maskwalk.processes import rows_shared
     from maskwalk.report.terminal import terminal_table
     from maskwalk.resources import at_hand
 
     plugins = bring_in(include)
-    place = engines.engine_named(engine, workers, device, plugins, timeout, address, gpus)
     file = at_hand(experiment, "experiments", ".toml")
     if not file.exists() and not file.suffix:
         raise unknown("experiment", str(experiment), complete.experiment_names())
     jobs = load_experiment(file, quick).jobs(to)
     failed: Unfinished | None = None
-    try:
-        run_jobs(Run(jobs, to / "records.jsonl", place))
-    except Unfinished as problem:
-        failed = problem
+    with rows_shared(check_device(device) if engine == engines.PROCESSES else "cpu") as group:
+        if group.world > 1:
+            if engine != engines.PROCESSES or workers is not None or timeout is not None:
+                raise MaskwalkError("Under torchrun leave out --engine, --workers and --timeout.")
+            if not group.first:
+                follow(group, group.device)
+                return
+            place = leading(group, group.device)
+        else:
+            place = engines.engine_named(engine, workers, device, plugins, timeout, address, gpus)
+        try:
+            run_jobs(Run(jobs, to / "records.jsonl", place))
+        except Unfinished as problem:
+            failed = problem
     keys = {job.key for job in jobs}
     finished = [r for r in latest(load_records(to)) if r["key"] in keys]
     if finished:

@@ -122,7 +122,8 @@ def generate(
     as_json: common.AsJson = False,
     include: common.Include = None,
 ) -> None:
-    """Fill text with one sampler and a model of text (needs the extra `language`).
+    """Fill text with one sampler and a model of text (needs the extra `language`); under torchrun
+    every process writes its part of the texts.
 
     Example: maskwalk generate --denoiser zoo:books_mdm --length 64 --sampler 'bisection(order=4)'
 
@@ -145,6 +146,7 @@ def generate(
     from maskwalk.decoding.presets import PRESETS
     from maskwalk.denoisers.language import load
     from maskwalk.denoisers.language.books import is_books, load_books
+    from maskwalk.processes import rows_shared
     from maskwalk.samplers import SAMPLERS
 
     bring_in(include)
@@ -152,71 +154,77 @@ def generate(
     if rows is not None:
         whole("rows", rows, 1, 65_536)
     drawn, broken = read_draw(preset, draw, ties)
-    model: LanguageModel
-    if is_books(denoiser):
-        given = (tokenizer, kind, mask, shifted, end_of_text or None, device_map)
-        if any(value is not None for value in given):
-            raise MaskwalkError(
-                f"{denoiser} knows its tokenizer, kind and mask: leave those options out."
+    with rows_shared(check_device(device)) as group:
+        model: LanguageModel
+        if is_books(denoiser):
+            given = (tokenizer, kind, mask, shifted, end_of_text or None, device_map)
+            if any(value is not None for value in given):
+                raise MaskwalkError(
+                    f"{denoiser} knows its tokenizer, kind and mask: leave those options out."
+                )
+            model = load_books(denoiser, rows=rows, device=group.device, precision=precision)
+        elif denoiser.startswith("hf:"):
+            model = load(
+                denoiser,
+                tokenizer=tokenizer,
+                kind=kind,
+                mask=mask,
+                shifted=shifted,
+                end_of_text=end_of_text or None,
+                rows=1 if rows is None else rows,
+                device=group.device,
+                precision=precision or "float32",
+                device_map=device_map,
+                check=check,
+                trust_remote_code=trust_remote_code,
             )
-        model = load_books(denoiser, rows=rows, device=check_device(device), precision=precision)
-    elif denoiser.startswith("hf:"):
-        model = load(
-            denoiser,
-            tokenizer=tokenizer,
-            kind=kind,
-            mask=mask,
-            shifted=shifted,
-            end_of_text=end_of_text or None,
-            rows=1 if rows is None else rows,
-            device=check_device(device),
-            precision=precision or "float32",
-            device_map=device_map,
-            check=check,
-            trust_remote_code=trust_remote_code,
-        )
-    else:
-        raise MaskwalkError(
-            f"generate needs a model of text: zoo:books_mdm, a directory of `maskwalk text train`, "
-            f"hf:PATH or hf:NAME, not {denoiser!r}; walks on graphs are `maskwalk sample`."
-        )
-    plain = "left_to_right" if model.causal else "confidence(block=1)"
-    rule = sampler or preset_sampler(preset, plain)
-    decoding = decoding_of(SAMPLERS.canonical(rule), drawn, broken)
-    prompts = _prompts(prompt, prompt_file, template)
-    if stream and (count > 1 or prompt_file is not None or trace or as_json):
-        raise MaskwalkError("--stream shows one text: without --count, --trace, --json or files.")
-    text: dict[str, Any] = {
-        "prompt": prompts,
-        "template": template,
-        "length": length,
-        "new_tokens": new_tokens,
-        "count": count,
-        "seed": seed,
-        "ties": broken,
-        "score_grid": score_grid,
-        "stop": stop,
-        "stop_strings": tuple(stop_string or ()),
-        "special": special,
-        "chat": chat,
-        "system": system,
-        "guidance": guidance,
-        "cache": cache,
-    }
-    named = preset if preset in PRESETS else None
-    decoding += _around(PRESETS[named or "exact"], score_grid, stop, special)
-    shown = (text["stop_strings"], not answer_only, chat)
-    shows = Stream(model, *shown) if stream else None
-    with shows or nullcontext():
-        made = make(
-            model,
-            rule,
-            **text,
-            preset=named,
-            draw=DRAWS.build(drawn),
-            trace=trace,
-            on_round=shows,
-        )
+        else:
+            raise MaskwalkError(
+                "generate needs a model of text: zoo:books_mdm, a directory of `maskwalk text "
+                f"train`, hf:PATH or hf:NAME, not {denoiser!r}; walks on graphs are `maskwalk "
+                "sample`."
+            )
+        plain = "left_to_right" if model.causal else "confidence(block=1)"
+        rule = sampler or preset_sampler(preset, plain)
+        decoding = decoding_of(SAMPLERS.canonical(rule), drawn, broken)
+        prompts = _prompts(prompt, prompt_file, template)
+        if stream and (count > 1 or prompt_file is not None or trace or as_json):
+            raise MaskwalkError(
+                "--stream shows one text: without --count, --trace, --json or files."
+            )
+        text: dict[str, Any] = {
+            "prompt": prompts,
+            "template": template,
+            "length": length,
+            "new_tokens": new_tokens,
+            "count": count,
+            "seed": seed,
+            "ties": broken,
+            "score_grid": score_grid,
+            "stop": stop,
+            "stop_strings": tuple(stop_string or ()),
+            "special": special,
+            "chat": chat,
+            "system": system,
+            "guidance": guidance,
+            "cache": cache,
+        }
+        named = preset if preset in PRESETS else None
+        decoding += _around(PRESETS[named or "exact"], score_grid, stop, special)
+        shown = (text["stop_strings"], not answer_only, chat)
+        shows = Stream(model, *shown) if stream else None
+        with shows or nullcontext():
+            made = make(
+                model,
+                rule,
+                **text,
+                preset=named,
+                draw=DRAWS.build(drawn),
+                trace=trace,
+                on_round=shows,
+            )
+    if not group.first:
+        return
     if as_json:
         settings = text | {"preset": named, "draw": drawn, "decoding": decoding}
         print_json(denoiser, SAMPLERS.canonical(rule), settings, model, made)

@@ -39,7 +39,8 @@ def sample(
     as_json: common.AsJson = False,
     include: common.Include = None,
 ) -> None:
-    """Decode sequences with one sampler and say how good they are.
+    """Decode sequences with one sampler and say how good they are; under torchrun every process
+    decodes its part of them.
 
     Example: maskwalk sample --sampler 'entropy(block=2)' --task endpoints
 
@@ -49,27 +50,31 @@ def sample(
 
     Example: maskwalk sample --denoiser zoo:st_er_deg7 --preset fast_dllm --count 64
     """
+    from maskwalk.processes import rows_shared
     from maskwalk.report.notebook import run
 
     bring_in(include)
-    result = run(
-        sampler,
-        world=world,
-        graph=graph,
-        graph_seed=graph_seed,
-        walk=walk,
-        length=length,
-        task=task,
-        denoiser=denoiser,
-        preset=preset,
-        draw=draw,
-        ties=ties,
-        count=count,
-        per_prompt=per_prompt,
-        seed=seed,
-        device=check_device(device),
-        trace=trace is not None or 1,
-    )
+    with rows_shared(check_device(device)) as group:
+        result = run(
+            sampler,
+            world=world,
+            graph=graph,
+            graph_seed=graph_seed,
+            walk=walk,
+            length=length,
+            task=task,
+            denoiser=denoiser,
+            preset=preset,
+            draw=draw,
+            ties=ties,
+            count=count,
+            per_prompt=per_prompt,
+            seed=seed,
+            device=group.device,
+            trace=trace is not None or 1,
+        )
+    if not group.first:
+        return
     if trace is not None and result.trace is not None:
         result.trace.save(trace)
     if as_json:

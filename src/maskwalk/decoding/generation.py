@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from maskwalk.decoding.answers import Answer, answer_of, turn_ends, unknown_tokens
-from maskwalk.decoding.decode import Decoded, decode
+from maskwalk.decoding.decode import Decoded
 from maskwalk.decoding.draw import Draw
 from maskwalk.decoding.policy import SAMPLERS, Sampler
 from maskwalk.decoding.presets import PRESETS
@@ -30,11 +30,11 @@ from maskwalk.decoding.requests import (
     request,
     together,
 )
+from maskwalk.decoding.shared import decode_rows
 from maskwalk.decoding.stopping import StopAt, StopText
 from maskwalk.decoding.trace import Trace
 from maskwalk.denoisers.language.model import LanguageModel
 from maskwalk.errors import MaskwalkError, one_of, real, seed_number
-from maskwalk.streams import Streams
 from maskwalk.worlds.sizes import fits
 
 
@@ -145,18 +145,18 @@ def generate(
     began = time.perf_counter()
     for part, start in together(asked, most, model.mask if guidance else None):
         start = start.to(model.device)
-        numbers = torch.tensor([asked.numbers[i] for i in part], device=start.device)
-        result = decode(
+        result = decode_rows(
             rule,
             reader(model, start, **reading),
             start,
-            streams=Streams(seed, numbers),
+            seed=seed,
+            ids=torch.tensor([asked.numbers[i] for i in part]),
             draw=draw,
             ties=ties,
             trace=trace,
             on_round=_told(on_round, part),
+            alone=bool(guidance),  # its reader knows the rows by their places
         )
-        result.tokens.cpu()  # waits for the device
         parts.append((part, result))
     seconds = time.perf_counter() - began
     return _collected(model, asked, parts, ends, strings, seconds, notes, reading.get("skip"))

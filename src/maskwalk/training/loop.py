@@ -23,10 +23,10 @@ from maskwalk.denoisers.files import Pretrained, save_pretrained
 from maskwalk.denoisers.network.weights import DDiTConfig
 from maskwalk.denoisers.trained import NetworkDenoiser
 from maskwalk.errors import MaskwalkError
+from maskwalk.processes import Group
 from maskwalk.resources import held
 from maskwalk.stats import standard_errors
 from maskwalk.training.checkpoints import checkpoints, identity, load_checkpoint, save_checkpoint
-from maskwalk.training.distributed import Group
 from maskwalk.training.logs import Log
 from maskwalk.training.objective import bound
 from maskwalk.training.settings import PLAIN, Job, Settings

@@ -1,0 +1,77 @@
+"""Many rows: some at a time, and among all processes of a `rows_shared` (processes.py)."""
+
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from maskwalk.decoding.decode import Decoded, decode
+from maskwalk.decoding.draw import Draw
+from maskwalk.decoding.policy import Sampler
+from maskwalk.denoiser import Denoiser
+from maskwalk.processes import row_group
+from maskwalk.streams import Streams
+
+OnRound = Callable[[Tensor, Tensor], None]
+
+
+def decode_rows(
+    sampler: Sampler | str,
+    denoiser: Denoiser,
+    start: Int[Tensor, "count length"],
+    *,
+    seed: int,
+    ids: Int[Tensor, " count"] | None = None,
+    batch: int | None = None,
+    draw: Draw | str | None = None,
+    ties: str | None = None,
+    trace: bool | int = False,
+    on_round: OnRound | None = None,
+    alone: bool = False,
+) -> Decoded:
+    """`decode` of rows `batch` at a time (all at once if None), on the CPU afterwards.
+
+    `ids`: the numbers of the rows, 0, 1, … without. `trace` is that of the first batch. Rows are
+    shared where at most the first is traced and nobody is told of rounds; `alone`: never.
+    """
+    alone = alone or trace is True or trace > 1 or on_round is not None
+    group = None if alone else row_group()
+    numbers = torch.arange(len(start)) if ids is None else ids
+    mine = slice(0, len(start)) if group is None else group.share(len(start))
+
+    def work() -> Decoded:
+        parts = []
+        for first in range(mine.start, mine.stop, batch or len(start)):
+            some = slice(first, min(first + (batch or len(start)), mine.stop))
+            parts.append(
+                decode(
+                    sampler,
+                    denoiser,
+                    start[some],
+                    streams=Streams(seed, numbers[some].to(start.device)),
+                    draw=draw,
+                    ties=ties,
+                    trace=trace if first == 0 else False,
+                    on_round=on_round,
+                )
+            )
+        return _join(parts, start)
+
+    if group is None:
+        return work()
+    decoded = group.together(work)
+    rows = (decoded.tokens, decoded.calls, decoded.rounds, decoded.widest)
+    tokens, calls, rounds, widest = (group.gather(each, len(start)) for each in rows)
+    return Decoded(tokens, calls, rounds, widest, decoded.trace)
+
+
+def _join(parts: list[Decoded], start: Tensor) -> Decoded:
+    """One after another; nothing if there are none."""
+    none = torch.zeros(0, dtype=torch.int64)
+    tokens = torch.cat([start[:0].cpu(), *(p.tokens.cpu() for p in parts)])
+    calls, rounds, widest = (
+        torch.cat([none, *(getattr(p, name).cpu() for p in parts)])
+        for name in ("calls", "rounds", "widest")
+    )
+    return Decoded(tokens, calls, rounds, widest, parts[0].trace if parts else None)
