@@ -131,7 +131,7 @@ def test_it_is_exact_until_something_changes(
     tokens[0, prompt] = tokens[0, 0]
     later = first & (tokens[0] == model.mask)
     changed = apart(tokens, later)
-    assert 1e-3 < changed < 1  # keys and values of what lies outside are old
+    assert 1e-4 < changed < 1  # keys and values of what lies outside are old
     assert apart(tokens, later) == changed  # asked again, the same
     assert apart(tokens, second) < 1e-5  # a new block reads everything again
     assert apart(tokens, later | second) < 1e-5  # about more than a block: everything
