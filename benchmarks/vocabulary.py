@@ -7,6 +7,13 @@ the vocabulary, not of the network) over the full vocabulary, 8 × 1,024 masked 
 is the largest resident size while decoding, less what was resident before it began (interpreter,
 libraries, network). One table is masked positions × vocabulary × 4 bytes. Exits with 1
 if a sampler needs more than `--limit` tables.
+
+    PYTHONPATH=src python benchmarks/vocabulary.py --rounds 2 --vocab 126464 --models bert \
+        --samplers 'confidence(block=1);blocks(size=32, inner=confidence(block=1))'
+
+`--rounds` stops every decoding after so many calls and prints GiB and seconds a round: what one
+round of LLaDA's vocabulary costs where every masked position is asked for, and where the open block
+is.
 """
 
 import argparse
@@ -60,7 +67,28 @@ def build(model: str, vocab: int, length: int):
     return Masked(network, mask_id=vocab - 1)
 
 
-def measure(model: str, sampler: str, batch: int, length: int, vocab: int, top_p: float) -> None:
+class Enough(Exception):
+    """So many calls were to be made."""
+
+
+class Counting:
+    """A denoiser that answers so many questions."""
+
+    def __init__(self, denoiser, most: int) -> None:
+        self.denoiser, self.left = denoiser, most
+        self.vocab_size, self.mask_id = denoiser.vocab_size, denoiser.mask_id
+        self.score_grid = denoiser.score_grid
+
+    def __call__(self, tokens, at=None):
+        if self.left == 0:
+            raise Enough
+        self.left -= 1
+        return self.denoiser(tokens, at)
+
+
+def measure(
+    model: str, sampler: str, batch: int, length: int, vocab: int, top_p: float, rounds: int
+) -> None:
     """One decoding, in this process; prints a JSON line."""
     import torch
 
@@ -72,7 +100,11 @@ def measure(model: str, sampler: str, batch: int, length: int, vocab: int, top_p
 
     def run(rows: int, positions: int) -> int:
         canvas = torch.full((rows, positions), denoiser.mask_id)
-        found = decode(rule, denoiser, canvas, streams=Streams(0, rows), draw=draw)
+        asked = Counting(denoiser, rounds or -1)
+        try:
+            found = decode(rule, asked, canvas, streams=Streams(0, rows), draw=draw)
+        except Enough:
+            return rounds
         return int(found.calls.max())
 
     run(1, 8)  # loads what is loaded on first use
@@ -84,7 +116,8 @@ def measure(model: str, sampler: str, batch: int, length: int, vocab: int, top_p
     seconds = time.perf_counter() - began
     table = batch * length * denoiser.vocab_size * 4
     peak = resident("VmHWM") - before
-    print(json.dumps({"tables": peak / table, "table": table, "calls": calls, "seconds": seconds}))
+    about = {"tables": peak / table, "table": table, "calls": calls, "seconds": seconds}
+    print(json.dumps(about | {"peak": peak}))
 
 
 def main() -> None:
@@ -97,10 +130,11 @@ def main() -> None:
     parser.add_argument("--models", default="mdlm;bert")
     parser.add_argument("--samplers", default=";".join(SAMPLERS))
     parser.add_argument("--hungry", action="store_true", help="also those that keep tables")
+    parser.add_argument("--rounds", type=int, default=0, help="stop after so many")
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one:
-        measure(*given.one, given.batch, given.length, given.vocab, given.top_p)
+        measure(*given.one, given.batch, given.length, given.vocab, given.top_p, given.rounds)
         return
     worst = 0.0
     print(f"{given.batch} × {given.length} masked positions, {given.vocab:,} tokens")
@@ -110,6 +144,7 @@ def main() -> None:
     for model in given.models.split(";"):
         for sampler, counts in jobs:
             shape = ["--batch", given.batch, "--length", given.length, "--vocab", given.vocab]
+            shape += ["--rounds", given.rounds]
             words = [*shape, "--top-p", given.top_p, "--one", model, sampler]
             done = subprocess.run(
                 [sys.executable, __file__, *map(str, words)], capture_output=True, text=True
@@ -119,9 +154,17 @@ def main() -> None:
             row = json.loads(done.stdout.splitlines()[-1])
             worst = max(worst, row["tables"] * counts)
             shown = f"{model:<6}{sampler:<28}{row['calls']:>6}{row['seconds']:>9.1f}"
+            if given.rounds:
+                each = (
+                    f"{row['peak'] / 2**30:.2f} GiB, {row['seconds'] / row['calls']:.1f} s a round"
+                )
+                print(f"{shown}  {each}", flush=True)
+                continue
             print(
                 f"{shown}{row['tables']:>8.3f}{'' if counts else '  (keeps its own)'}", flush=True
             )
+    if given.rounds:
+        return
     print(f"at most {worst:.3f} tables of {row['table'] / 1e9:.2f} GB; allowed {given.limit}")
     sys.exit(worst > given.limit)
 

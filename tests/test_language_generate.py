@@ -359,12 +359,14 @@ def test_what_a_user_pastes_runs(line: list[str], cli: Any, folder: Path) -> Non
     words[2] = f"hf:{folder / stand}"
     if "--length" in words:
         words[words.index("--length") + 1] = "80"
+    if "--new-tokens" in words:
+        words[words.index("--new-tokens") + 1] = "16"
     code, out, err = cli(*words)
     assert code == 0 and "calls a text" in out, err
 
 
 def test_the_pasted_lines_are_there() -> None:
-    assert len(pasted()) == 6
+    assert len(pasted()) == 8
 
 
 def test_memory_stays_near_one_table() -> None:

@@ -59,7 +59,7 @@ def _cached(denoiser: Denoiser, cache: str, size: int | None, prompt: int) -> Bl
         )
     if not isinstance(denoiser, Masked):
         raise MaskwalkError(
-            "cache is for decoders of transformers that look both ways, such as LLaDA and Dream; "
-            "leave it out."
+            "cache is for networks of transformers that can keep keys and values, such as "
+            "LLaDA and Dream; leave it out."
         )
     return BlockCache(denoiser, cache, size, prompt)

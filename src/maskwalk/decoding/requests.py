@@ -17,7 +17,7 @@ from torch import Tensor
 from maskwalk.denoisers.language.masked import Masked
 from maskwalk.denoisers.language.model import LanguageModel
 from maskwalk.errors import MaskwalkError
-from maskwalk.worlds.text.chat import Messages
+from maskwalk.worlds.text.chat import Messages, wrapped_all
 from maskwalk.worlds.text.prompts import canvas
 
 TOGETHER = 16  # rows of several prompts in one decoding, or `rows` where that is more
@@ -46,7 +46,15 @@ def request(model: LanguageModel, prompt: Prompt | Sequence[Prompt], **options: 
         raise MaskwalkError("There is no prompt among the prompts.")
     if options.get("template") is not None:
         raise MaskwalkError("Give prompts or a template, not both.")
-    canvases = [canvas(model, prompt=one, **options) for one in prompt]  # type: ignore[arg-type]
+    chats = [one for one in prompt if options.get("chat") or not isinstance(one, str)]
+    texts: list[str] = []
+    if chats:  # one process for all of them
+        texts = wrapped_all(model.tokenizer, chats, options.get("system"))  # type: ignore[arg-type]
+    canvases, left = [], iter(texts)
+    for one in prompt:
+        chat = options.get("chat") or not isinstance(one, str)
+        text = next(left) if chat else None
+        canvases.append(canvas(model, prompt=one, rendered=text, **options))  # type: ignore[arg-type]
     return Request(
         [row for rows in canvases for row in rows],
         [number for rows in canvases for number in range(len(rows))],

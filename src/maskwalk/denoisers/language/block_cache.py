@@ -46,8 +46,8 @@ class BlockCache(TextDenoiser):
         self._outside: Layers = {}
         if model.skip is not None or not keeps(model):
             raise MaskwalkError(
-                "cache is for decoders of transformers that look both ways, such as LLaDA and "
-                "Dream; leave it out."
+                "cache is for networks of transformers that can keep keys and values, such as "
+                "LLaDA and Dream; leave it out."
             )
 
     @property

@@ -30,12 +30,12 @@ try:
 except (ImportError, ValueError, OSError):
     pass  # not on this system: the caller still waits for so long and no longer
 try:
-    text = render_jinja_template(
-        conversations=[given["messages"]], chat_template=given["template"],
+    texts = render_jinja_template(
+        conversations=given["conversations"], chat_template=given["template"],
         add_generation_prompt=True, **given["special"],
-    )[0][0]
+    )[0]
     endless = {"problem": "it writes no end of text"}
-    answer = {"text": text} if len(text) <= given["most"] else endless
+    answer = {"texts": texts} if max(map(len, texts)) <= given["most"] else endless
 except (Exception, MemoryError) as problem:
     answer = {"problem": f"{type(problem).__name__}: {problem}"[:200]}
 sys.stdout.write(json.dumps(answer))
@@ -64,6 +64,13 @@ def conversation(prompt: str | Messages, system: str | None = None) -> list[dict
 
 def wrapped(tokenizer: Any, prompt: str | Messages, system: str | None = None) -> str:
     """A prompt or several messages in the tokenizer's chat template, ready for an answer."""
+    return wrapped_all(tokenizer, [prompt], system)[0]
+
+
+def wrapped_all(
+    tokenizer: Any, prompts: Sequence[str | Messages], system: str | None = None
+) -> list[str]:
+    """Many of them, in one process."""
     template = getattr(tokenizer, "chat_template", None)
     if not template:
         raise MaskwalkError("This tokenizer has no chat template; leave chat out.")
@@ -74,19 +81,19 @@ def wrapped(tokenizer: Any, prompt: str | Messages, system: str | None = None) -
     special = {k: v for k, v in tokenizer.special_tokens_map.items() if isinstance(v, str)}
     answer = _rendered(
         {
-            "messages": conversation(prompt, system),
+            "conversations": [conversation(prompt, system) for prompt in prompts],
             "template": template,
             "special": special,
-            "seconds": SECONDS,
+            "seconds": SECONDS + len(prompts) // 100,
             "most": MOST,
         }
     )
-    if "text" not in answer:
+    if "texts" not in answer:
         raise MaskwalkError(
             f"The chat template of this tokenizer cannot be used: {answer['problem']}. Mend it "
             "(chat_template.jinja or tokenizer_config.json of the model), or leave chat out."
         )
-    return str(answer["text"])
+    return [str(text) for text in answer["texts"]]
 
 
 def _rendered(given: dict[str, Any]) -> dict[str, Any]:

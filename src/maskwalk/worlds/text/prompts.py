@@ -35,11 +35,13 @@ def canvas(
     count: int = 1,
     chat: bool = False,
     system: str | None = None,
+    rendered: str | None = None,
 ) -> Int[Tensor, "count length"]:
     """`count` equal rows to decode, with the mask where nothing is given.
 
     `model` is a `LanguageModel`; `chat` wraps the prompt as the tokenizer's chat template says, and
-    so are messages; `system` is the message before them.
+    so are messages; `system` is the message before them. `rendered`: the prompt as the template
+    has wrapped it already.
     """
     whole("count", count, 1, 10**9)
     messages = [prompt] if isinstance(prompt, str) else [str(one) for one in prompt]
@@ -57,7 +59,9 @@ def canvas(
         whole("new_tokens", new_tokens, 1, LONGEST)
         if template is not None:
             raise MaskwalkError("The gaps of a template say how many tokens are new.")
-    text = wrapped(model.tokenizer, prompt, system) if chat else str(prompt)
+    if chat and rendered is None:
+        rendered = wrapped(model.tokenizer, prompt, system)
+    text = str(prompt) if rendered is None else rendered
     middle = _pieces(model, text if template is None else template, template is not None)
     begin = model.begin
     if chat and begin and tuple(middle[: len(begin)]) == tuple(begin):
