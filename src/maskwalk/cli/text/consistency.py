@@ -60,6 +60,7 @@ def consistency(
     """
     from maskwalk.analysis.consistency import LAYOUTS, Orders, block_orders
     from maskwalk.analysis.paths import along_paths, batch_for, minus
+    from maskwalk.bench.subject import short
     from maskwalk.bench.texts import batch_on
     from maskwalk.samplers import SAMPLERS
 
@@ -97,7 +98,12 @@ def consistency(
                     _block(block_orders, subject, passages, size, orders, layout, revealed, how)
                     | {"layout": layout, "block": size, "revealed": revealed}
                 )
-    about = {"model": model, "passages": count, "length": passages.tokens.shape[1], "seed": seed}
+    about = {
+        "model": short(model),
+        "passages": count,
+        "length": passages.tokens.shape[1],
+        "seed": seed,
+    }
     if as_json:
         print(json.dumps(about | found))
         return
