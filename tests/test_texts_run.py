@@ -425,7 +425,7 @@ def test_a_run_goes_on_where_it_stopped(
         assert (tmp_path / "samples" / name.name).read_bytes() == name.read_bytes()
     run_module._models.cache_clear()
     monkeypatch.setattr(run_module, "decode", lambda *_, **__: pytest.fail("sampled again"))
-    monkeypatch.setattr(run_module, "load_books", lambda *_, **__: pytest.fail("loaded again"))
+    monkeypatch.setattr(run_module, "text_model", lambda *_, **__: pytest.fail("loaded again"))
     again = run_of(e, tmp_path)
     assert list(again) == [] and again.done == again.total
     assert file.read_bytes() == after
@@ -767,20 +767,23 @@ def test_mistakes_on_the_command_line(cli: Cli, judge: Judge, tmp_path: Path) ->
         (("sample", "--denoiser", "zoo:books_ar", "--length", "4"), "only knows the next token"),
         (("sample", "--world", "text(length=4)"), "This world has no oracle"),
         (("sample", "--denoiser", "hf:somebody/something"), "passages are not here"),
-        (("diagnose", "--denoiser", "zoo:books_mdm", "--length", "4"), "no loss to split"),
+        (("diagnose", "--world", "text(length=4)"), "no loss to split"),
         (("text", "replay", data), "is no model of text"),
-        (("text", "replay", "--count", "1000", "--skip", "25"), "has 1024 held-out passages"),
+        (("text", "replay", "--count", "1000", "--skip", "25"), "There are 1024 held-out passages"),
         (("text", "replay", "--length", "257"), "--length is 1 to 256"),
         (("text", "replay", "--length", "0"), "--length is 1 to 256"),
         (("text", "replay", "--paths", "0"), "paths must be a whole number at least 1"),
         (("text", "replay", "--sampler", "p2(steps=3)"), "cannot be replayed"),
-        (("text", "replay", "zoo:books_ar", "--length", "4"), "only knows the next token"),
+        (
+            ("text", "replay", "zoo:books_ar", "--length", "4", "--sampler", "random"),
+            "only knows the next token",
+        ),
         (
             (*paper, "--only", "figure_language", "--only", "table_endpoints"),
             "figure_language has a report of its own: name it alone",
         ),
-        ((*paper, "--models", data), "--models and --judge belong to --only figure_language"),
-        ((*paper, "--judge", "none"), "--models and --judge belong to --only figure_language"),
+        ((*paper, "--models", data), "belong to --only figure_language"),
+        ((*paper, "--judge", "none"), "belong to --only figure_language"),
         ((*paper, "--only", "figure_language", "--train"), "`maskwalk text train`"),
         ((*paper, "--only", "figure_language", "--models", data), "is no model of text"),
     ):

@@ -21,7 +21,7 @@ from maskwalk.denoisers.language.model import LanguageModel
 from maskwalk.errors import whole
 from maskwalk.streams import Streams
 
-TABLE = 1 << 30  # bytes of the answers to one batch
+TABLE, ACCELERATOR_TABLE = 1 << 30, 1 << 33  # bytes of the answers to one batch
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,8 @@ def minus(one: Paths, other: Paths, count: int) -> Float64[Tensor, " passages"]:
 
 def batch_for(model: LanguageModel, length: int, most: int) -> int:
     """How many passages go together, at most `most`: their answers take no more than `TABLE`."""
-    return max(1, min(most, TABLE // (4 * length * model.denoiser.vocab_size)))
+    room = TABLE if model.device == "cpu" else ACCELERATOR_TABLE
+    return max(1, min(most, room // (4 * length * model.denoiser.vocab_size)))
 
 
 def along_paths(

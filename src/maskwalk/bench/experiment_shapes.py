@@ -87,7 +87,8 @@ TEXT = {
 KINDS = {
     "cells": table(EXPERIMENT),
     "text": table(
-        TEXT | {name: table(TEXT, what=f"a table, [{name}]") for name in ("quick", "models")}
+        TEXT
+        | {name: table(TEXT, what=f"a table, [{name}]") for name in ("quick", "models", "denoiser")}
     ),
 }
 

@@ -11,6 +11,7 @@ exact_only = ["random(block=1)"]   # more samplers, slow ones: only with the fir
 judge = ["bisection(order=4)"]     # of these, which the judge reads (slow on a CPU); or ["all"]
 [quick]                            # what differs in a quick run
 [models]                           # what differs with models of your own (--models DIR)
+[denoiser]                         # what differs with somebody's masked model (--denoiser hf:…)
 
 A setting becomes a job (texts.py); `maskwalk bench` runs them, `maskwalk text judge` comes after.
 """
@@ -25,10 +26,13 @@ from maskwalk import resources
 from maskwalk.bench.experiment_shapes import check_experiment
 from maskwalk.bench.plan import Job
 from maskwalk.bench.records import HELD_OUT, SCHEMA
+from maskwalk.bench.subject import short
 from maskwalk.decoding.draw import mode_name, read_draw
+from maskwalk.denoisers.language.books import is_books
+from maskwalk.denoisers.language.source import is_text_model, text_weights
 from maskwalk.denoisers.resolve import ZOO, fingerprint, own_weights
 from maskwalk.errors import MaskwalkError, unknown, whole
-from maskwalk.resources import read_toml
+from maskwalk.resources import read_file, read_toml
 from maskwalk.samplers import SAMPLERS
 from maskwalk.samplers.table import expand
 from maskwalk.specs import Spec
@@ -70,6 +74,8 @@ class TextExperiment:
     judged: int = 256  # texts of a setting that the judge reads
     references: int = 512  # held-out passages that MAUVE compares with
     seed: int = 0
+    texts: str | None = None  # a file, of which the held-out passages of somebody's model come
+    options: tuple[str, ...] = ()  # how that is loaded: key=value
 
     def __post_init__(self) -> None:
         for name in NUMBERS:
@@ -85,16 +91,21 @@ class TextExperiment:
 
     @classmethod
     def load(
-        cls, path: str | Path, quick: bool = False, models: Path | None = None
+        cls,
+        path: str | Path,
+        quick: bool = False,
+        models: Path | None = None,
+        denoiser: bool = False,
     ) -> "TextExperiment":
         """Reads an experiment file; every spec and number is checked before anything runs.
 
         With `models` the models are those in `models`/mdm and `models`/ar, and, unless `quick`, the
-        table [models] counts.
+        table [models] counts; with `denoiser` likewise the table [denoiser].
         """
         given = read_toml(path)
         check_experiment(given, "text", path)
-        for table, wanted in (("models", models is not None and not quick), ("quick", quick)):
+        own = (("models", models is not None and not quick), ("denoiser", denoiser and not quick))
+        for table, wanted in (*own, ("quick", quick)):
             other = given.pop(table, {})
             given |= other if wanted else {}
         for key in given:
@@ -120,6 +131,26 @@ class TextExperiment:
     def with_models(self, folder: Path) -> "TextExperiment":
         """The same with the models in `folder`/mdm and `folder`/ar."""
         return replace(self, masked=str(folder / "mdm"), causal=str(folder / "ar"))
+
+    def with_denoiser(
+        self, name: str, options: tuple[str, ...], texts: str | None, length: int | None
+    ) -> "TextExperiment":
+        """The same with somebody's masked model: no autoregressive one scores, none is compared."""
+
+        def left(specs: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(spec for spec in specs if spec != AUTOREGRESSIVE)
+
+        return replace(
+            self,
+            title=short(name),
+            masked=name,
+            causal=None,
+            samplers=left(self.samplers),
+            judge=left(self.judge),
+            texts=texts,
+            options=options,
+            length=self.length if length is None else length,
+        )
 
     @property
     def settings(self) -> list[Setting]:
@@ -191,8 +222,14 @@ class TextExperiment:
 
     def sources(self, setting: Setting) -> dict[str, str]:
         """Everything of the user's that the record depends on: files, and weights by their name."""
-        own = {name_of(s): digest for m in self.models for s, digest in own_weights(m).items()}
-        return self.files(setting) | own
+        own = {name_of(s): digest for m in self.models for s, digest in _own_weights(m).items()}
+        return self.files(setting) | own | self._texts()
+
+    def _texts(self) -> dict[str, str]:
+        """The file of held-out texts and its hash."""
+        if self.texts is None:
+            return {}
+        return {Path(self.texts).name: hashlib.sha256(read_file(Path(self.texts))).hexdigest()}
 
     def samples(self, out: Path, setting: Setting) -> Path:
         """Where the texts of a setting are kept for a judge."""
@@ -206,12 +243,14 @@ class TextExperiment:
 
     def key(self, setting: Setting) -> str:
         """A name for the setting with all its numbers, the same wherever it is computed."""
-        weights = [fingerprint(source) for source in self.models]
+        weights = [weights_of(source) for source in self.models]
         about = {"schema": SCHEMA, "weights": weights, **asdict(setting)}
         # `references` decides which held-out passages are left for the rest.
         about |= {n: getattr(self, n) for n in NUMBERS if n != "judged"}
         if files := self.files(setting):
             about["sources"] = sorted(files.values())
+        if self.texts is not None or self.options:
+            about |= {"texts": sorted(self._texts().values()), "options": self.options}
         return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
 
 
@@ -223,4 +262,22 @@ def _canonical(text: str, judged: bool) -> list[str]:
 
 def name_of(source: str) -> str:
     """A model's name in records."""
+    if is_foreign(source):
+        return short(source)
     return source if source.startswith(ZOO) else Path(source).name
+
+
+def is_foreign(source: str) -> bool:
+    """Whether this is a model of somebody else's: hf:…, or FILE.py:function."""
+    return is_text_model(source) and not is_books(source)
+
+
+def weights_of(source: str) -> str | None:
+    """What tells two models of one name apart."""
+    if is_foreign(source):
+        return next(iter(text_weights(source).values()), None)
+    return fingerprint(source)
+
+
+def _own_weights(source: str) -> dict[str, str]:
+    return text_weights(source) if is_foreign(source) else own_weights(source)

@@ -22,19 +22,28 @@ from jaxtyping import Int
 from torch import Tensor
 
 from maskwalk import __version__
-from maskwalk.analysis.paths import along_paths
+from maskwalk.analysis.paths import along_paths, batch_for
 from maskwalk.analysis.replay import check_replayable
 from maskwalk.bench.records import HELD_OUT, SCHEMA, Record
-from maskwalk.bench.text_experiment import REFERENCES, Setting, TextExperiment, name_of
+from maskwalk.bench.text_experiment import (
+    REFERENCES,
+    Setting,
+    TextExperiment,
+    is_foreign,
+    name_of,
+    weights_of,
+)
 from maskwalk.decoding.draw import DRAWS, Draw, mode_name, read_draw
 from maskwalk.decoding.shared import decode_rows
-from maskwalk.denoisers.language.books import BookModel, load_books
-from maskwalk.denoisers.resolve import fingerprint
+from maskwalk.denoisers.language.books import BookModel
+from maskwalk.denoisers.language.model import LanguageModel
+from maskwalk.denoisers.language.source import read_options, text_model
 from maskwalk.errors import MaskwalkError
 from maskwalk.resources import write_file
 from maskwalk.samplers import SAMPLERS
 from maskwalk.training.fit_text import total_nats
 from maskwalk.worlds.metrics import METRICS, Sample, measure
+from maskwalk.worlds.text.held_out import Passages, passages_for
 from maskwalk.worlds.text.mauve import FEWEST
 from maskwalk.worlds.text.metrics import Reading, Replay
 from maskwalk.worlds.text.passages import TOKENIZER, token_bytes
@@ -52,17 +61,29 @@ def text_record(
     return work.record(None if samples is None else Path(samples))
 
 
+def check_texts(experiment: TextExperiment, device: str) -> None:
+    """Refuses an experiment whose model does not load or has too few passages, before it runs."""
+    _Setting(experiment, experiment.settings[0], device)._held_out()
+
+
 @lru_cache(maxsize=2)
 def _models(
-    masked: str | None, causal: str | None, device: str, weights: tuple[str | None, ...]
-) -> dict[str, BookModel]:
+    masked: str | None,
+    causal: str | None,
+    device: str,
+    weights: tuple[str | None, ...],
+    options: tuple[str, ...] = (),
+) -> dict[str, LanguageModel]:
     """The models of an experiment by their sources, checked against each other."""
     sources = [source for source in (masked, causal) if source is not None]
-    models = {source: load_books(source, device=device) for source in sources}
+    told = read_options(options)
+    models = {source: text_model(source, device=device, options=told) for source in sources}
     for source, kind in ((masked, False), (causal, True)):
         if source is not None and models[source].causal != kind:
             name = "autoregressive" if kind else "masked"
             raise MaskwalkError(f"{source} is not the {name} model it should be.")
+    if any(model.tokenizer is None for model in models.values()):
+        raise MaskwalkError("An experiment on text needs a tokenizer: give a LanguageModel.")
     vocabularies = [model.tokenizer.get_vocab() for model in models.values()]
     if any(one != vocabularies[0] for one in vocabularies):
         raise MaskwalkError("The models have different tokenizers: they cannot be compared.")
@@ -70,8 +91,14 @@ def _models(
 
 
 @lru_cache(maxsize=2)
-def _world(source: str) -> Text:
-    return Text(source)
+def _world(source: str) -> Text | None:
+    return None if is_foreign(source) else Text(source)
+
+
+@lru_cache(maxsize=1)
+def _read(model: LanguageModel, file: str, length: int) -> Passages:
+    """The passages of a user's file, for somebody's model."""
+    return passages_for(model, file, length)
 
 
 @dataclass(frozen=True)
@@ -83,14 +110,14 @@ class _Setting:
     device: str
 
     @property
-    def models(self) -> dict[str, BookModel]:
+    def models(self) -> dict[str, LanguageModel]:
         """The experiment's models."""
         e = self.experiment
-        weights = tuple(fingerprint(source) for source in e.models)  # a directory may be retrained
-        return _models(e.masked, e.causal, self.device, weights)
+        weights = tuple(weights_of(source) for source in e.models)  # a directory may be retrained
+        return _models(e.masked, e.causal, self.device, weights, e.options)
 
     @property
-    def model(self) -> BookModel:
+    def model(self) -> LanguageModel:
         """The one behind this setting."""
         return self.models[self.experiment.model(self.setting)]
 
@@ -111,7 +138,7 @@ class _Setting:
             tokens=tokens,
             calls=calls,
             prompts=torch.arange(len(tokens)),
-            masked=torch.full((len(tokens),), e.length),
+            masked=(~self._passages().given[0]).sum().expand(len(tokens)),
             seed=e.seed,
             readings=self._readings(tokens, DRAWS.build(draw)),
         )
@@ -119,8 +146,9 @@ class _Setting:
         metrics = measure(sample, METRICS.default(world))
         if samples is not None:
             self._keep(tokens, samples)
-        size = self.model.about.get("parameters", 0) / 1e6
-        name = f"{name_of(e.model(self.setting))} ({size:.1f} M parameters)"
+        name = name_of(e.model(self.setting))
+        if isinstance(self.model, BookModel):
+            name += f" ({self.model.about.get('parameters', 0) / 1e6:.1f} M parameters)"
         files = e.sources(self.setting)
         about: Record = {
             "schema": SCHEMA,
@@ -149,25 +177,39 @@ class _Setting:
         e = self.experiment
         if self.reference:
             return self._held_out()[e.references :], None
-        sampler, batch = SAMPLERS.build(self.setting.sampler), batch_on(self.device)
-        blank = torch.full((e.count, e.length), self.model.mask, device=self.device)
+        sampler = SAMPLERS.build(self.setting.sampler)
+        batch = batch_for(self.model, e.length, batch_on(self.device))
+        around = self._passages()
+        first_row = torch.where(around.given[:1], around.tokens[:1], self.model.mask)
+        blank = first_row.to(self.device).expand(e.count, -1)
         model = self.model.denoiser
         decoded = decode_rows(sampler, model, blank, seed=e.seed, batch=batch, draw=draw)
         return decoded.tokens, decoded.calls
 
+    def _passages(self) -> Passages:
+        """Every held-out passage: those the model brings, or those of the user's file."""
+        e = self.experiment
+        model = self.models[e.models[0]]
+        held_out = getattr(model, "held_out", None)
+        if e.texts is None and held_out is not None:
+            tokens = held_out[:, : e.length]
+            sizes = token_bytes(model.tokenizer)[tokens].sum(1)
+            return Passages(tokens, torch.zeros_like(tokens).bool(), sizes)
+        if e.texts is None:
+            return passages_for(model, None)  # says what to give
+        return _read(model, e.texts, e.length)
+
     def _held_out(self) -> Int[Tensor, "passages length"]:
         """The held-out passages; the first `references` are kept for MAUVE alone."""
         e = self.experiment
-        every = self.models[e.models[0]].held_out
-        assert every is not None
-        every = every[:, : e.length]
+        every = self._passages().tokens
         others = FEWEST if e.judge else 1
         if every.shape[1] < e.length or len(every) < e.references + others:
             raise MaskwalkError(
                 f"{e.models[0]} has {len(every)} held-out passages of {every.shape[1]} tokens: too "
                 f"few for {e.references} references and {others} more of {e.length} tokens. Lower "
                 "references or length in the experiment file, or take a model with more (`maskwalk "
-                "text train` keeps up to 4,096)."
+                "text train` keeps up to 4,096) or a longer file of texts."
             )
         return every
 
@@ -176,6 +218,7 @@ class _Setting:
         readings: dict[str, Any] = {}
         if self.experiment.causal is not None:
             scorer = self.models[self.experiment.causal]
+            assert isinstance(scorer, BookModel)
             sizes = token_bytes(scorer.tokenizer)[tokens].sum(1)
             lengths = torch.full_like(sizes, tokens.shape[1])
             readings["own"] = Reading(total_nats(scorer, tokens), lengths, sizes)
@@ -201,10 +244,20 @@ class _Setting:
             check_replayable(sampler, draw)
         except MaskwalkError:
             return None
-        passages = self._held_out()[e.references :][: e.replayed]
-        batch = batch_on(self.device)
-        paths = along_paths(sampler, self.model, passages, e.paths, seed=e.seed, batch=batch)
-        sizes = token_bytes(self.model.tokenizer)[passages].sum(1)
+        self._held_out()
+        every = self._passages()
+        some = slice(e.references, e.references + e.replayed)
+        batch = batch_for(self.model, e.length, batch_on(self.device))
+        paths = along_paths(
+            sampler,
+            self.model,
+            every.tokens[some],
+            e.paths,
+            seed=e.seed,
+            batch=batch,
+            known=every.given[some],
+        )
+        sizes = every.sizes[some]
         return Replay(paths.over(), paths.over(1), sizes, len(paths.nats), paths.random)
 
     def _keep(self, tokens: Tensor, folder: Path) -> None:
@@ -219,7 +272,8 @@ class _Setting:
 
 def _save(path: Path, tokens: Tensor) -> None:
     file = io.BytesIO()
-    np.save(file, tokens.numpy().astype(np.uint16))
+    wide = int(tokens.max()) > np.iinfo(np.uint16).max
+    np.save(file, tokens.numpy().astype(np.uint32 if wide else np.uint16))
     write_file(path, file.getvalue())
 
 

@@ -8,10 +8,13 @@ import typer
 
 from maskwalk.cli import common, engines
 from maskwalk.cli.common import check_device, err, out, run_jobs, say_notes, say_written
+from maskwalk.cli.text.shared import ModelOption, Texts, Tokenizer
 from maskwalk.errors import MaskwalkError, unknown
 
 if TYPE_CHECKING:
     from maskwalk.bench.run import Engine
+
+Theirs = tuple[str | None, tuple[str, ...], str | None, int | None]  # model, options, texts, length
 
 
 def reproduce(
@@ -40,6 +43,22 @@ def reproduce(
         str | None,
         typer.Option(help="figure_language: the judge, as for `maskwalk text judge`; or none."),
     ] = None,
+    denoiser: Annotated[
+        str | None,
+        typer.Option(
+            help="figure_language: a masked model of text (hf:PATH, hf:NAME, FILE.py:function) "
+            "instead of ours."
+        ),
+    ] = None,
+    texts: Texts = None,
+    length: Annotated[
+        int | None, typer.Option(help="figure_language with --denoiser: tokens of a text.")
+    ] = None,
+    tokenizer: Tokenizer = None,
+    rows: Annotated[
+        int | None, typer.Option(help="Of --denoiser: sequences read together \\[1].")
+    ] = None,
+    model_option: ModelOption = None,
     device: Annotated[str | None, typer.Option(help="cpu or cuda (cuda if there is one).")] = None,
     workers: Annotated[int | None, typer.Option(help="Processes (one a CPU core).")] = None,
     engine: engines.Name = engines.PROCESSES,
@@ -58,6 +77,9 @@ def reproduce(
     Example: maskwalk reproduce paper --only table_endpoints --out runs/endpoints --device cuda
 
     Example: maskwalk reproduce paper --only figure_language --quick --out runs/language
+
+    Example: maskwalk reproduce paper --only figure_language --denoiser hf:kuleshov-group/mdlm-owt
+    --tokenizer gpt2 --texts owt.jsonl --length 1024 --judge gpt2-large --out runs/owt
     """
     import torch
 
@@ -80,10 +102,15 @@ def reproduce(
                 "--train and --workers are for the graph results; models of text are trained by "
                 "`maskwalk text train` and named by --models."
             )
-        language(to, quick, models, judge, device, place)
+        words = [*(model_option or ()), *([f"tokenizer={tokenizer}"] if tokenizer else ())]
+        words += [] if rows is None else [f"rows={rows}"]
+        theirs = (denoiser, tuple(words), None if texts is None else str(texts), length)
+        language(to, quick, models, judge, device, place, theirs)
         return
-    if models or judge:
-        raise MaskwalkError("--models and --judge belong to --only figure_language.")
+    if models or judge or denoiser or texts or length:
+        raise MaskwalkError(
+            "--models, --judge, --denoiser, --texts and --length belong to --only figure_language."
+        )
     if engine == engines.PROCESSES:
         _warn(device, quick)
     if train or reproduce.lacking():
@@ -120,23 +147,37 @@ def language(
     judge: str | None,
     device: str,
     place: "Engine",
+    theirs: Theirs = (None, (), None, None),
 ) -> None:
     """The experiment on text: write, score, replay; let the judge read, here; report."""
     import torch
 
     from maskwalk.analysis.judge import load_judge
     from maskwalk.bench.run import Run
-    from maskwalk.bench.text_experiment import TextExperiment
+    from maskwalk.bench.text_experiment import TextExperiment, is_foreign
+    from maskwalk.bench.texts import check_texts
     from maskwalk.bench.versions import load_newest
     from maskwalk.cli.text.shared import judged
+    from maskwalk.denoisers.language.source import read_options
     from maskwalk.paper.reproduce import LANGUAGE
     from maskwalk.report import write_report
     from maskwalk.report.terminal import terminal_table
     from maskwalk.resources import shipped
 
     file = shipped("experiments") / "paper" / f"{LANGUAGE}.toml"
-    experiment = TextExperiment.load(file, quick, models)
+    name, options, texts, length = theirs
+    if name is None and (options or texts or length):
+        raise MaskwalkError("--texts, --length, --tokenizer and the like belong to --denoiser.")
+    if name is not None and (models is not None or not is_foreign(name)):
+        raise MaskwalkError(
+            f"--denoiser is hf:PATH, hf:NAME or FILE.py:function, without --models; not {name!r}."
+        )
+    experiment = TextExperiment.load(file, quick, models, denoiser=name is not None)
     device = device if torch.cuda.is_available() else "cpu"  # a cluster may have others
+    if name is not None:
+        read_options(options)
+        experiment = experiment.with_denoiser(name, options, texts, length)
+        check_texts(experiment, device)
     _warn(device, quick)
     chosen = judge not in (None, "none")
     reader = load_judge(judge, device=device) if chosen else None  # first: it may not be there
@@ -152,6 +193,7 @@ def language(
     records, aside = load_newest(to)
     out.print(terminal_table(records))
     flags = ["--quick"] * quick + ["--models MODELS"] * (models is not None)
+    flags += ["--denoiser MODEL --texts FILE"] * (name is not None)
     command = " ".join([f"maskwalk reproduce paper --only {LANGUAGE}", *flags, "--out DIR"])
     say_notes(aside.lines())
     for path in write_report(records, to, ("html", "csv", "md"), command, aside=aside.total):

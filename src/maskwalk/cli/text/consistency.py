@@ -31,6 +31,10 @@ def consistency(
     block: Annotated[
         list[int] | None, typer.Option(help="Tokens of a block; repeatable \\[2, 4, 8].")
     ] = None,
+    whole_passages: Annotated[
+        bool,
+        typer.Option("--whole/--no-whole", help="Whole passages, too: a call for every token."),
+    ] = True,
     revealed: Annotated[float, typer.Option(help="Share of the other tokens a block sees.")] = 0.5,
     texts: Texts = None,
     count: Annotated[int, typer.Option(help="Held-out passages.")] = 32,
@@ -56,6 +60,7 @@ def consistency(
     """
     from maskwalk.analysis.consistency import LAYOUTS, Orders, block_orders
     from maskwalk.analysis.paths import along_paths, batch_for, minus
+    from maskwalk.bench.subject import short
     from maskwalk.bench.texts import batch_on
     from maskwalk.samplers import SAMPLERS
 
@@ -71,17 +76,21 @@ def consistency(
     sizes = [whole("block", size, 2, scored) for size in block or (2, 4, 8) if size <= scored]
     if block and len(sizes) < len(block):
         raise MaskwalkError(f"A block has 2 to {scored} tokens here.")
+    if not (sizes or whole_passages):
+        raise MaskwalkError("There is nothing to measure: name a --block, or leave out --no-whole.")
     batch = batch_for(subject, passages.tokens.shape[1], batch_on(device))
     with progress() as bars:
-        bar = bars.add_task("whole passages", total=count * (orders + 1))
+        bar = bars.add_task("orders", total=_work(count, orders, scored, sizes, whole_passages))
         how: dict[str, Any] = {"seed": seed, "batch": batch, "known": passages.given}
+        found: dict[str, Any] = {}
+        if whole_passages:
+            how["told"] = lambda more: bars.advance(bar, more * scored)
+            one = SAMPLERS.build("random(block=1)")
+            paths = along_paths(one, subject, passages.tokens, orders, **how)
+            plain = along_paths(SAMPLERS.build("left_to_right"), subject, passages.tokens, 1, **how)
+            found["whole"] = Orders.of_paths(paths).as_dict() | {"tokens": scored}
+            found["left_to_right"] = {"minus_random": _estimate(minus(plain, paths, 1))}
         how["told"] = lambda more: bars.advance(bar, more)
-        one = SAMPLERS.build("random(block=1)")
-        paths = along_paths(one, subject, passages.tokens, orders, **how)
-        plain = along_paths(SAMPLERS.build("left_to_right"), subject, passages.tokens, 1, **how)
-        found: dict[str, Any] = {"whole": Orders.of_paths(paths).as_dict() | {"tokens": scored}}
-        difference = _estimate(minus(plain, paths, 1))
-        found["left_to_right"] = {"minus_random": difference}
         found["blocks"] = []
         for layout in LAYOUTS:
             for size in sizes:
@@ -89,11 +98,22 @@ def consistency(
                     _block(block_orders, subject, passages, size, orders, layout, revealed, how)
                     | {"layout": layout, "block": size, "revealed": revealed}
                 )
-    about = {"model": model, "passages": count, "length": passages.tokens.shape[1], "seed": seed}
+    about = {
+        "model": short(model),
+        "passages": count,
+        "length": passages.tokens.shape[1],
+        "seed": seed,
+    }
     if as_json:
         print(json.dumps(about | found))
         return
     _show(found, count, passages.tokens.shape[1])
+
+
+def _work(count: int, orders: int, scored: int, sizes: list[int], whole_passages: bool) -> int:
+    """How many sequences the model reads in all."""
+    blocks = 2 * sum(count * (1 + orders * size) for size in sizes)
+    return blocks + (count * (orders + 1) * scored if whole_passages else 0)
 
 
 def _estimate(values: Any) -> dict[str, Any]:
@@ -123,23 +143,28 @@ def _block(
         seed=how["seed"],
         batch=how["batch"],
         device=subject.device,
+        told=how["told"],
     )
     return done.as_dict()
 
 
 def _show(found: dict[str, Any], count: int, length: int) -> None:
-    whole_texts, plain = found["whole"], found["left_to_right"]["minus_random"]
     table = common.plain_table("what", "nats", "sd over orders", "drawn together loses")
-    name = f"whole passage, {whole_texts['tokens']} tokens"
-    table.add_row(name, _with(whole_texts["nats"]), _with(whole_texts["sd"]), "")
+    passage = found.get("whole")
+    if passage is not None:
+        name = f"whole passage, {passage['tokens']} tokens"
+        table.add_row(name, _with(passage["nats"]), _with(passage["sd"]), "")
     for row in found["blocks"]:
         name = f"{row['block']} {row['layout']}"
         table.add_row(name, _with(row["nats"]), _with(row["sd"]), _with(row["dependence"]))
     out.print(table)
-    out.print(f"Left to right less a random order: {_with(plain, '+')} nats a passage.")
+    if passage is not None:
+        plain = found["left_to_right"]["minus_random"]
+        out.print(f"Left to right less a random order: {_with(plain, '+')} nats a passage.")
+    some = (passage or found["blocks"][0])["orders"]
     out.print(
-        f"{count} passages of {length} tokens, {whole_texts['orders']} orders each; ± half of a "
-        "95 % interval. A consistent law has no spread over orders."
+        f"{count} passages of {length} tokens, {some} orders each; ± half of a 95 % interval. A "
+        "consistent law has no spread over orders."
     )
 
 

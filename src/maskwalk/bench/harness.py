@@ -1,0 +1,215 @@
+"""A model of lm-evaluation-harness: any denoiser with any sampler, on the harness's own tasks.
+
+    python -m maskwalk.bench.harness --model maskwalk \\
+        --model_args denoiser=hf:PATH 'sampler=bisection(order=4)' --tasks arc_easy
+
+takes the words of `lm_eval` itself. The harness (0.4.13) has no entry points for models: a class is
+known once its module was imported, which this module does before it hands over. In Python
+`import maskwalk.bench.harness` is enough for `lm_eval.simple_evaluate(model="maskwalk", …)`.
+
+    generate_until          the sampler writes `max_gen_toks` tokens after a prompt, cut at `until`
+    loglikelihood           of a continuation: forced through the sampler (analysis/replay.py), of a
+                            stochastic one along one path; `is_greedy` is whether the same sampler
+                            with argmax draws writes it
+    loglikelihood_rolling   of a whole text, in windows of the model's length
+
+Requests are tokenized apart, context and continuation, as for any model here.
+"""
+
+import sys
+from typing import Any
+
+import torch
+from lm_eval import models as _models  # noqa: F401  # the harness's own come first
+from lm_eval.api.model import LM
+from lm_eval.api.registry import register_model
+
+from maskwalk.analysis.replay import check_replayable, replay
+from maskwalk.bench.scoring import written_by
+from maskwalk.decoding.decode import decode
+from maskwalk.decoding.draw import DRAWS, preset_sampler, read_draw
+from maskwalk.decoding.generation import generate
+from maskwalk.denoisers.language.source import OPTIONS, read_options, text_model
+from maskwalk.errors import MaskwalkError, unknown
+from maskwalk.samplers import SAMPLERS
+from maskwalk.streams import Streams
+from maskwalk.worlds.text.questions import cut_at
+
+NEW = 256  # tokens written where neither task nor user says
+OWN = ("denoiser", "sampler", "preset", "draw", "seed", "device", "new", "chat")
+
+
+@register_model("maskwalk")
+class MaskwalkLM(LM):  # type: ignore[misc]  # the harness has no types
+    """A denoiser and a sampler as a model of the harness."""
+
+    def __init__(
+        self,
+        denoiser: str,
+        sampler: str | None = None,
+        preset: str = "exact",
+        draw: str | None = None,
+        seed: int = 0,
+        device: str | None = None,
+        new: int = NEW,
+        **options: Any,
+    ) -> None:
+        super().__init__()
+        for key in ("batch_size", "max_batch_size"):  # the harness's own; requests come one by one
+            options.pop(key, None)
+        for key in options:
+            if key not in OPTIONS:
+                raise unknown("argument of --model_args:", key, (*OWN, *OPTIONS))
+        told = read_options(f"{key}={value}" for key, value in options.items())
+        self.model = text_model(denoiser, device=_device(device), options=told)
+        spec, self.ties = read_draw(preset, draw)
+        self.draw = DRAWS.build(spec)
+        plain = "left_to_right" if self.model.causal else "confidence(block=1)"
+        self.rule = SAMPLERS.build(sampler or preset_sampler(preset, plain))
+        self.seed, self.new, self.name = int(seed), int(new), denoiser
+
+    @classmethod
+    def create_from_arg_string(
+        cls, arg_string: str, additional_config: dict[str, Any] | None = None
+    ) -> "MaskwalkLM":
+        """`key=value` pairs apart by commas or semicolons; commas in brackets belong to a spec."""
+        more: dict[str, Any] = {k: v for k, v in (additional_config or {}).items() if v is not None}
+        return cls(**more | _pairs(arg_string))
+
+    @property
+    def tokenizer_name(self) -> str:
+        """What chat templates are kept apart by."""
+        return str(getattr(self.model.tokenizer, "name_or_path", self.name)).replace("/", "__")
+
+    def apply_chat_template(
+        self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True
+    ) -> str:
+        """A conversation as the tokenizer's template writes it."""
+        return str(
+            self.model.tokenizer.apply_chat_template(
+                chat_history, tokenize=False, add_generation_prompt=add_generation_prompt
+            )
+        )
+
+    def generate_until(self, requests: list[Any], disable_tqdm: bool = False) -> list[str]:
+        """Texts after contexts, cut at the first of `until`."""
+        return [self._text(number, *request.args) for number, request in enumerate(requests)]
+
+    def _text(self, number: int, context: str, settings: dict[str, Any]) -> str:
+        until = settings.get("until") or []
+        until = [until] if isinstance(until, str) else list(until)
+        new = int(settings.get("max_gen_toks") or self.new)
+        context = self._fitting(context, new)
+        given = len(self.model.encode(context)) + len(self.model.begin) + len(self.model.end)
+        made = generate(
+            self.model,
+            self.rule,
+            prompt=context,
+            length=given + new,
+            seed=self.seed + number,
+            draw=self.draw,
+            ties=self.ties,
+        )
+        return cut_at(written_by(self.model, made), until)
+
+    def _fitting(self, context: str, new: int) -> str:
+        """The context without its beginning, where it does not fit beside what is written."""
+        limit, tokens = self.model.longest, self.model.encode(context)
+        if limit is None:
+            return context
+        room = limit - new - len(self.model.begin) - len(self.model.end)
+        if room < 1:
+            raise MaskwalkError(
+                f"{self.name} reads {limit} tokens: {new} new ones leave no room for a prompt; "
+                "lower max_gen_toks (--gen_kwargs max_gen_toks=…)."
+            )
+        return context if len(tokens) <= room else self.model.decode(tokens[-room:])
+
+    def loglikelihood(
+        self, requests: list[Any], disable_tqdm: bool = False
+    ) -> list[tuple[float, bool]]:
+        """(log p, whether argmax draws write it) of continuations after contexts."""
+        return [self._likelihood(number, *request.args) for number, request in enumerate(requests)]
+
+    def loglikelihood_rolling(self, requests: list[Any], disable_tqdm: bool = False) -> list[float]:
+        """log p of whole texts, window by window."""
+        return [self._rolling(number, request.args[0]) for number, request in enumerate(requests)]
+
+    def _likelihood(self, number: int, context: str, continuation: str) -> tuple[float, bool]:
+        before, after = (self.model.encode(text) for text in (context, continuation))
+        return self._scored(number, before, after, True)
+
+    def _rolling(self, number: int, text: str) -> float:
+        tokens, around = self.model.encode(text), len(self.model.begin) + len(self.model.end)
+        width = max(1, (self.model.longest or len(tokens) + around) - around)
+        parts = [tokens[at : at + width] for at in range(0, len(tokens), width)]
+        return sum(self._scored(number, [], part, False)[0] for part in parts)
+
+    def _scored(
+        self, number: int, before: list[int], after: list[int], greedy: bool
+    ) -> tuple[float, bool]:
+        """log p of tokens after others, along the sampler's path."""
+        check_replayable(self.rule, self.draw)
+        if not after:
+            return 0.0, True
+        begin, end = list(self.model.begin), list(self.model.end)
+        if self.model.longest is not None:
+            room = self.model.longest - len(begin) - len(end) - len(after)
+            before = before[-room:] if room > 0 else []
+        row = torch.tensor([[*begin, *before, *after, *end]], device=self.model.device)
+        given = torch.ones_like(row, dtype=torch.bool)
+        first = len(begin) + len(before)
+        given[:, first : first + len(after)] = False
+        streams = Streams(self.seed, torch.tensor([number], device=row.device))
+        found = replay(
+            self.rule,
+            self.model.denoiser,
+            row,
+            streams=streams,
+            draw=self.draw,
+            ties=self.ties,
+            given=given,
+        )
+        if not greedy:
+            return float(found.log_prob.sum()), False
+        blank = torch.where(given, row, self.model.mask)
+        best = DRAWS.build("draw(temperature=0)")
+        written = decode(
+            self.rule, self.model.denoiser, blank, streams=streams, draw=best, ties=self.ties
+        )
+        return float(found.log_prob.sum()), bool((written.tokens == row).all())
+
+
+def _device(name: str | None) -> str:
+    """The harness says cuda:0 where it could, and None where nobody did."""
+    return "cpu" if name is None or not torch.cuda.is_available() else name
+
+
+def _pairs(text: str) -> dict[str, str]:
+    """`a=b,c=f(x=1, y=2)` as a table: commas inside brackets belong to a spec."""
+    parts, depth = [""], 0
+    for sign in text:
+        depth += (sign in "([") - (sign in ")]")
+        if sign in ",;" and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += sign
+    found: dict[str, str] = {}
+    for part in filter(str.strip, parts):
+        key, equals, value = part.partition("=")
+        if not equals:
+            raise MaskwalkError(f"--model_args is key=value,key=value: not {part.strip()!r}.")
+        found[key.strip()] = value.strip()
+    return found
+
+
+def main() -> None:
+    """`lm_eval`, with this model in its table."""
+    from lm_eval.__main__ import cli_evaluate
+
+    sys.argv[0] = "lm_eval"
+    cli_evaluate()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,168 @@
+"""lm-evaluation-harness with a model of ours, on tasks made of local files.
+
+Skipped where `lm-eval` is not installed (pip install 'maskwalk[harness]').
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from maskwalk.errors import MaskwalkError
+from tests.text_files import LINES
+
+pytest.importorskip("transformers")
+pytestmark = pytest.mark.filterwarnings("ignore")  # the harness and its libraries have many
+standins = pytest.importorskip("maskwalk.denoisers.language.standins")
+harness: Any = pytest.importorskip("maskwalk.bench.harness", reason="lm-eval is not installed")
+
+CHOICES = """
+task: local_choice
+dataset_path: json
+dataset_kwargs:
+  data_files:
+    test: {data}
+test_split: test
+output_type: multiple_choice
+doc_to_text: "{{{{question}}}}"
+doc_to_choice: "{{{{choices}}}}"
+doc_to_target: "{{{{label}}}}"
+metric_list:
+  - metric: acc
+"""
+WRITING = """
+task: local_writing
+dataset_path: json
+dataset_kwargs:
+  data_files:
+    test: {data}
+test_split: test
+output_type: generate_until
+doc_to_text: "{{{{question}}}}"
+doc_to_target: "{{{{choices[0]}}}}"
+generation_kwargs:
+  until: ["door"]
+  max_gen_toks: 6
+metric_list:
+  - metric: exact_match
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A stand-in of LLaDA, three questions, and two tasks on them."""
+    folder = tmp_path_factory.mktemp("harness")
+    standins.STAND_INS["llada"](folder / "llada")
+    rows = [{"question": LINES[i], "choices": ["the cat", "a door"], "label": 0} for i in (0, 1)]
+    (folder / "data.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (folder / "tasks").mkdir()
+    for name, text in (("choice", CHOICES), ("writing", WRITING)):
+        (folder / "tasks" / f"{name}.yaml").write_text(text.format(data=folder / "data.jsonl"))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(folder: Path) -> Any:
+    return harness.MaskwalkLM(f"hf:{folder / 'llada'}", "left_to_right")
+
+
+def asked(*args: Any) -> Any:
+    return SimpleNamespace(args=args)
+
+
+def test_the_likelihood_of_a_continuation_is_the_models_own(model: Any) -> None:
+    own, (context, after) = model.model, (LINES[0], " the door")
+    before, tokens = own.encode(context), own.encode(after)
+    row, total, greedy = torch.tensor([[*before, *[own.mask] * len(tokens)]]), 0.0, True
+    for i, token in enumerate(tokens, len(before)):
+        at = torch.zeros_like(row, dtype=torch.bool)
+        at[0, i] = True
+        answer = own.denoiser(row, at)[0]
+        total += float(answer[token])
+        greedy &= int(answer.argmax()) == token
+        row[0, i] = token
+    ((found, best),) = model.loglikelihood([asked(context, after)])
+    assert found == pytest.approx(total, abs=1e-4) and best is greedy
+    written = model.generate_until([asked(context, {"max_gen_toks": 3})])  # drawn, not the argmax
+    assert isinstance(written[0], str)
+
+
+def test_what_argmax_draws_write_is_greedy(folder: Path) -> None:
+    best = harness.MaskwalkLM(f"hf:{folder / 'llada'}", "left_to_right", draw="draw(temperature=0)")
+    (written,) = best.generate_until([asked(LINES[0], {"max_gen_toks": 3})])
+    own = best.model
+    tokens = own.encode(LINES[0])
+    scored, greedy = harness.MaskwalkLM(f"hf:{folder / 'llada'}", "left_to_right")._scored(
+        0, tokens, own.encode(written), True
+    )
+    assert scored < 0 and (greedy or own.decode(own.encode(written)) != written)
+    assert best.generate_until([asked(LINES[0], {"max_gen_toks": 3, "until": [written]})]) == [""]
+
+
+def test_rolling_windows_add_up(model: Any) -> None:
+    text = " ".join(LINES * 9)
+    tokens, width = model.model.encode(text), model.model.longest
+    assert len(tokens) > width
+    parts = [tokens[at : at + width] for at in range(0, len(tokens), width)]
+    wanted = sum(model._scored(0, [], part, False)[0] for part in parts)
+    assert model.loglikelihood_rolling([asked(text)]) == [pytest.approx(wanted)]
+    assert model.loglikelihood([asked("", "")]) == [(0.0, True)]
+
+
+def test_a_context_that_does_not_fit_loses_its_beginning(model: Any) -> None:
+    text = " ".join(LINES * 9)
+    kept = model._fitting(text, 16)
+    assert text.endswith(kept.strip()) and len(model.model.encode(kept)) <= model.model.longest - 16
+    with pytest.raises(MaskwalkError, match="no room"):
+        model._fitting(text, model.model.longest)
+
+
+def test_arguments_as_the_harness_hands_them_over(folder: Path) -> None:
+    text = f"denoiser=hf:{folder / 'llada'},sampler=blocks(size=4, inner=entropy(block=2)),rows=2"
+    made = harness.MaskwalkLM.create_from_arg_string(text, {"batch_size": 1, "device": None})
+    assert (
+        "Blocks(size=4, inner=Entropy(block=2" in repr(made.rule) and made.model.denoiser.rows == 2
+    )
+    for arguments, sentence in (
+        ({"nobody": 1}, "Unknown argument"),
+        ({"sampler": "nobody"}, "Unknown sampler"),
+    ):
+        with pytest.raises(MaskwalkError, match=sentence):
+            harness.MaskwalkLM(f"hf:{folder / 'llada'}", **arguments)
+    with pytest.raises(MaskwalkError, match="cannot be replayed"):
+        harness.MaskwalkLM(f"hf:{folder / 'llada'}", "p2(steps=4)").loglikelihood([asked("", "a")])
+
+
+def test_the_harness_runs_tasks_of_local_files(folder: Path, model: Any) -> None:
+    """The command, as a person types it; its numbers are the model's own."""
+    words = ["--model", "maskwalk", "--model_args", f"denoiser=hf:{folder / 'llada'}"]
+    words += ["sampler=left_to_right", "--tasks", "local_choice,local_writing", "--include_path"]
+    words += [str(folder / "tasks"), "--output_path", str(folder / "out"), "--log_samples"]
+    environment = os.environ | {"HF_HUB_OFFLINE": "1", "HF_DATASETS_CACHE": str(folder / "cache")}
+    done = subprocess.run(
+        [sys.executable, "-m", "maskwalk.bench.harness", "run", *words],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    (results,) = (folder / "out").rglob("results_*.json")
+    numbers = json.loads(results.read_text())["results"]
+    pairs = [[asked(LINES[i], choice) for choice in (" the cat", " a door")] for i in (0, 1)]
+    right = [model.loglikelihood(pair) for pair in pairs]
+    share = sum(one[0][0] > one[1][0] for one in right) / 2
+    assert numbers["local_choice"]["acc,none"] == share
+    assert 0.0 <= numbers["local_writing"]["exact_match,none"] <= 1.0
+    (log,) = (folder / "out").rglob("samples_local_choice_*.jsonl")
+    first = json.loads(log.read_text().splitlines()[0])
+    logged = [float(pair[0][0]) for pair in first["resps"]]
+    told = [one[0] for one in right[first["doc_id"]]]
+    assert logged == pytest.approx(told, abs=1e-3)
