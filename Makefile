@@ -6,7 +6,7 @@ WORKERS ?= 2
 
 KILLS ?= 1000
 
-.PHONY: quickstart test mutants soak soak-ray fuzz lint format clean
+.PHONY: quickstart test mutants soak soak-ray fuzz docs lint format clean
 
 quickstart: .venv/core
 	$(BIN)/maskwalk bench experiments/quickstart.toml --out runs/quickstart --workers $(WORKERS)
@@ -33,6 +33,11 @@ soak-ray: .venv/dev
 fuzz: .venv/dev
 	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest $(wildcard tests/abuse/test_fuzz_*.py)
 
+# The site, without the network: a broken link or docstring is an error.
+docs: .venv/docs
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs runs/site
+	@echo "Open runs/site/index.html in a browser."
+
 lint: .venv/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -50,6 +55,10 @@ clean:
 
 .venv/core: pyproject.toml | .venv/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	touch $@
+
+.venv/docs: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
 	touch $@
 
 .venv/dev: pyproject.toml | .venv/bin/python

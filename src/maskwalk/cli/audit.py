@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from maskwalk.cli import common
-from maskwalk.cli.common import bring_in, out, say_written, stoppable
+from maskwalk.cli.common import bring_in, out, say_written, stoppable, watched
 from maskwalk.errors import MaskwalkError, check_numbers, shown
 
 if TYPE_CHECKING:
@@ -95,6 +95,7 @@ def audit(
             remasks=remasks,
             only=only or None,
             timeout=timeout,
+            watch=lambda names: watched(names, "checks", len(names)),
         )
     if page is not None:
         from maskwalk.report.audit import write_page

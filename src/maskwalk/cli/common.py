@@ -1,10 +1,10 @@
 """What the commands share: where they print, and options that mean the same everywhere."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 from rich.console import Console
@@ -17,6 +17,9 @@ from maskwalk.specs import load_installed_plugins, load_plugin
 
 if TYPE_CHECKING:
     from maskwalk.bench.run import Run
+
+
+T = TypeVar("T")
 
 
 class Plain(Console):
@@ -124,10 +127,18 @@ def check_device(device: str) -> str:
     return device
 
 
-def progress() -> Progress:
+def progress(transient: bool = False) -> Progress:
     """A bar on stderr: what is done, how many of how many, and the time left."""
     text = TextColumn("{task.description}", markup=False)
-    return Progress(text, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=err)
+    left = TimeRemainingColumn(elapsed_when_finished=True)
+    columns = (text, BarColumn(), MofNCompleteColumn(), left)
+    return Progress(*columns, console=err, transient=transient)
+
+
+def watched(items: Iterable[T], what: str, total: int | None = None) -> Iterator[T]:
+    """The items as they come, with a bar that goes away when they are done."""
+    with progress(transient=True) as bars:
+        yield from bars.track(items, total=total, description=what)
 
 
 def run_jobs(run: "Run", name: str = "") -> None:

@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from maskwalk.cli.common import AsJson, err, out
+from maskwalk.cli.common import AsJson, err, out, watched
 from maskwalk.errors import unknown
 
 if TYPE_CHECKING:
@@ -47,12 +47,12 @@ def theory(
     checks: list[Check] = []
     rows: list[Row] = []
     if only != "worlds":
-        checks = list(check_all())
+        checks = list(watched(check_all(), "the paper's lemmas"))
         if not as_json:
             out.print(_table(checks))
     if only != "paper":
-        rows = list(world_laws())
-        carried = list(check_worlds(rows))
+        rows = list(watched(world_laws(), "laws in other worlds"))
+        carried = list(watched(check_worlds(rows), "claims in other worlds"))
         checks += carried
         if not as_json:
             _print_worlds(rows, carried)

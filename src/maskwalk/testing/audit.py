@@ -61,11 +61,13 @@ def audit(
     remasks: bool = False,
     only: Iterable[str] | None = None,
     timeout: float = 60.0,
+    watch: Callable[[list[str]], Iterable[str]] = iter,
 ) -> Audit:
     """Calls a decoder (a function, or FILE.py:name) as `like` says, and checks what it does.
 
     `ranks` is what it says it ranks positions by, `remasks` that it takes tokens back. `options`
-    are passed on. `only` names some checks; `timeout` is the seconds one call may take.
+    are passed on. `only` names some checks; `timeout` is the seconds one call may take; `watch`
+    sees the names of the checks and hands them on as they are done.
     """
     named, function, owner = _found(decoder)
     one = Decoder(
@@ -78,7 +80,7 @@ def audit(
     wanted = _wanted(only)
     trial = Trial(one, law_of(world), ranks or _says(one), remasks)
     with one_thread():
-        results, points, floor = _checked(trial, wanted)
+        results, points, floor = _checked(trial, wanted, watch)
     return Audit(
         decoder if isinstance(decoder, str) else named, like, world, one.options, tuple(results),
         points, floor, {name: _asks(name) for name in wanted},
@@ -86,7 +88,7 @@ def audit(
 
 
 def _checked(
-    trial: Trial, wanted: list[str]
+    trial: Trial, wanted: list[str], watch: Callable[[list[str]], Iterable[str]]
 ) -> tuple[list[Result], tuple[Point, ...], dict[str, float]]:
     """Every check; what does not even run has one finding and no others."""
     results: list[Result] = []
@@ -98,7 +100,7 @@ def _checked(
     except Failed as problem:
         crashed = str(problem)
         first = Result("runs", FINDING, crashed)
-    for name in wanted:
+    for name in watch(wanted):
         if name == "runs":
             results.append(first)
         elif crashed:

@@ -9,7 +9,14 @@ from typing import Any
 
 import torch
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from maskwalk.analysis.contract.redraw import chooses_blindly, redrawn_share
 from maskwalk.analysis.contract.trial import broken_checks
@@ -230,7 +237,12 @@ class _Bar:
         )
         console = Console(stderr=True, highlight=False)
         self._progress = Progress(
-            *columns, TimeElapsedColumn(), console=console, disable=not shown, transient=True
+            *columns,
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=console,
+            disable=not shown,
+            transient=True,
         )
         self._task = self._progress.add_task("", total=None)
         self.total, self._steps = 0, 0
