@@ -43,7 +43,11 @@ function graphStage(root, stage, frames) {
       lines[i].setAttribute("class", `step${drawn ? " on" : ""}${drawn && (cell.isNew || from.isNew) ? " new" : ""}${broken.has(i) ? " bad" : ""}`);
       if (drawn) lines[i].setAttribute("d", arc(at(from.token), at(cell.token)));
       cuts[i].classList.toggle("on", drawn && broken.has(i));
-      if (drawn) ["x", "y"].forEach((name, k) => cuts[i].setAttribute(name, (at(from.token)[k] + at(cell.token)[k]) / 2 + (k ? 13 : 0)));
+      if (drawn) {
+        const [[x, y], [u, v]] = [at(from.token), at(cell.token)];
+        cuts[i].setAttribute("x", (x + u) / 2 + (v - y) * 0.035);
+        cuts[i].setAttribute("y", (y + v) / 2 - (u - x) * 0.035 + 13);
+      }
     });
   };
   const light = (cell, is) => nodes.get(cell.token)?.classList.toggle("lit", is);
