@@ -73,7 +73,7 @@ function saver(label, title, act) {
   return button;
 }
 function offerFigure(caption, find, name) {
-  caption.append(saver("SVG", "Save this figure as SVG", () => find() && saveSvg(find(), name())), saver("PNG", "Save this figure as PNG", () => find() && savePng(find(), name())));
+  caption.firstElementChild.after(saver("SVG", "Save this figure as SVG", () => find() && saveSvg(find(), name())), saver("PNG", "Save this figure as PNG", () => find() && savePng(find(), name())));
 }
 function offerTable(table) {
   const name = () => table.caption?.textContent || document.title, file = (kind, text) => download(`${stemOf(name())}.${kind}`, new Blob([text], { type: "text/plain" }));

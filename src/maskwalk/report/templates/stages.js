@@ -31,7 +31,7 @@ function graphStage(root, stage, frames) {
   const first = new Map();
   frames.at(-1).forEach(({ token }, i) => { if (token != null && !first.has(token)) first.set(token, i); });
   const nodes = new Map([...own].map((node) => [node, svg("g", { class: "node", style: tone(first.get(node) ?? 0), transform: `translate(${at(node)})` },
-    svg("circle", { r: 27 }), svg("text", { y: 8, style: `font-size:${signOf(stage, node).length > 3 ? 18 : 23}px` }, signOf(stage, node)))]));
+    svg("circle", { r: 27 }), svg("text", { y: 8, style: `font-size:${signOf(stage, node).length > 3 ? 17 : 21.5}px` }, signOf(stage, node)))]));
   picture.append(...lines, ...cuts, ...nodes.values());
   root.append(picture);
   const show = (cells, broken) => {
