@@ -37,7 +37,7 @@ SHOWN_SWAPS, MOST_SWAPS = 12, 100
 PACKED = 200_000  # characters of data beyond which a page carries them deflated
 SCRIPTS = (  # one scope, in this order
     *("inflate", "base", "tell", "tips", "ticks", "scales", "layout", "scatter", "listen"),
-    *("series", "traces", "pictures", "losses", "texts"),
+    *("series", "traces", "pictures", "losses", "texts", "save"),
     *("frames", "stages", "player", "watch", "address", "report"),
 )
 
@@ -76,6 +76,7 @@ def page(study: Study, command: str | None = None, losses: Sequence[Group] = ())
         shaped_families=_shaped_families(study),
         intro=intro(study),
         meanings=mode_meanings(study),
+        glossary={metric.title: metric.meaning for metric in study.metrics if metric.meaning},
         compared=compared(study),
         findings=sentences,
         sections=_sections(study),

@@ -14,7 +14,7 @@ from maskwalk.report.words import listed, plural
 from maskwalk.worlds.walks.laws import WalkLaw
 from maskwalk.worlds.world import World
 
-SCRIPTS = ("inflate", "base", "tips", "frames", "stages", "player", "play")
+SCRIPTS = ("inflate", "base", "tips", "save", "frames", "stages", "player", "play")
 
 
 def play_page(cell: Cell, world: World, reels: Sequence[Reel], command: str) -> str:

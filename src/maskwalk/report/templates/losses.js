@@ -10,7 +10,9 @@ function loss(row) {
 }
 function natsAxis(root, most, frame, bottom) {
   const x = (v) => frame[0] + (v / (most || 1)) * (frame[2] - frame[0]);
-  for (const t of niceTicks(0, most || 1, 4)) root.append(line("grid", x(t), frame[1], x(t), frame[3]), text("mid", x(t), bottom, t));
+  const fits = (ticks) => sum(ticks.map((t) => textWidth(t) + 10)) <= frame[2] - frame[0] + 24;
+  const ticks = [4, 3, 2, 1].map((count) => niceTicks(0, most || 1, count)).find(fits) || [0];
+  for (const t of ticks) root.append(line("grid", x(t), frame[1], x(t), frame[3]), text("mid", x(t), bottom, t));
   return x;
 }
 // The two parts side by side, or one bar where the loss cannot be split.
@@ -50,6 +52,15 @@ function tellRound(row, r) {
 }
 const lostIn = (round) => (round.dependence == null ? round.nll : round.dependence + (round.denoiser ?? 0));
 
+// A name that is too long keeps both ends; its tip has all of it.
+function shortened(words, room) {
+  if (textWidth(words) * 1.09 <= room) return words;
+  const end = words.slice(-7), cut = (size) => `${words.slice(0, size).trimEnd()}…${end}`;
+  let size = words.length - end.length;
+  while (size > 1 && textWidth(cut(size)) * 1.09 > room) size -= 1;
+  return cut(size);
+}
+
 function rowsOf(figure) {
   const group = +figure.dataset.losses;
   const rows = data.losses[group].rows.filter((row) => !state.hidden.has(row.s));
@@ -74,7 +85,7 @@ function drawBars(figure, plot) {
   const nodes = rows.map((row, i) => {
     const y = top + i * h, total = loss(row), end = Number.isFinite(total) ? (row.dependence == null ? total : row.dependence + row.denoiser) : most;
     const node = svg("g", { class: `loss-row fam${familyOf(row)}${row.s === current ? " selected" : ""}`, "data-s": row.s, role: "button", "aria-pressed": row.s === current });
-    const name = text("name", 20, y + 14, labelOf(row));
+    const name = text("name", 20, y + 14, shortened(labelOf(row), left - 28));
     node.append(rect("halo", 0, y, width, h, { rx: 4 }), svg("g", { class: "mark" }, marker(familyOf(row), 4.4, 9, y + h / 2)), name);
     node.append(...stack([row.dependence, row.denoiser, row.kl ?? row.nll], x, y + 3, h - 7));
     if (row.infinite) node.append(rect("endless", x(row.dependence || 0), y + 3, Math.max(x(most) - x(row.dependence || 0), 4), h - 7));

@@ -91,3 +91,6 @@ if (byId("watch") && round) drawWatch(round);
 if (byId("watch")) on([byId("watch-panel")], "change", (choice) => { watch.panel = +choice.value; drawWatch(); });
 if (place.section) byId(place.section)?.scrollIntoView();
 place.ready = true;
+for (const figure of all(".panel")) offerFigure(figure.querySelector("figcaption"), () => figure.querySelector(".plot svg"), () => figure.querySelector("h4").textContent);
+all("main table").forEach(offerTable);
+watchScroll();

@@ -31,7 +31,7 @@ function graphStage(root, stage, frames) {
   const first = new Map();
   frames.at(-1).forEach(({ token }, i) => { if (token != null && !first.has(token)) first.set(token, i); });
   const nodes = new Map([...own].map((node) => [node, svg("g", { class: "node", style: tone(first.get(node) ?? 0), transform: `translate(${at(node)})` },
-    svg("circle", { r: 27 }), svg("text", { y: 8, style: `font-size:${signOf(stage, node).length > 3 ? 18 : 23}px` }, signOf(stage, node)))]));
+    svg("circle", { r: 27 }), svg("text", { y: 8, style: `font-size:${signOf(stage, node).length > 3 ? 17 : 21.5}px` }, signOf(stage, node)))]));
   picture.append(...lines, ...cuts, ...nodes.values());
   root.append(picture);
   const show = (cells, broken) => {
@@ -43,7 +43,11 @@ function graphStage(root, stage, frames) {
       lines[i].setAttribute("class", `step${drawn ? " on" : ""}${drawn && (cell.isNew || from.isNew) ? " new" : ""}${broken.has(i) ? " bad" : ""}`);
       if (drawn) lines[i].setAttribute("d", arc(at(from.token), at(cell.token)));
       cuts[i].classList.toggle("on", drawn && broken.has(i));
-      if (drawn) ["x", "y"].forEach((name, k) => cuts[i].setAttribute(name, (at(from.token)[k] + at(cell.token)[k]) / 2 + (k ? 13 : 0)));
+      if (drawn) {
+        const [[x, y], [u, v]] = [at(from.token), at(cell.token)];
+        cuts[i].setAttribute("x", (x + u) / 2 + (v - y) * 0.035);
+        cuts[i].setAttribute("y", (y + v) / 2 - (u - x) * 0.035 + 13);
+      }
     });
   };
   const light = (cell, is) => nodes.get(cell.token)?.classList.toggle("lit", is);
