@@ -1,14 +1,19 @@
 """The command line as a user meets it: help, JSON, sentences instead of tracebacks."""
 
 import json
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+import typer
 
 from maskwalk import __version__, resources
+from maskwalk.cli.main import app
 from maskwalk.samplers import SAMPLERS
 
 SMALL = ["--graph", "st_er(nodes=20, p=0.1)", "--length", "8", "--count", "8"]
@@ -44,6 +49,19 @@ def test_help_shows_what_is_in_brackets(cli) -> None:
     out = " ".join(cli("sample", "--help")[1].replace("│", " ").split())
     for shown in ("[st_er(nodes=500, p=0.01)]", "[lazy(stay=0.125)]", "[24]", "[0]"):
         assert shown in out
+
+
+def test_no_help_loses_a_bracket() -> None:
+    """A word in square brackets is a style to the printer, unless the bracket is escaped."""
+
+    def unescaped(command: Any, path: str) -> Iterator[str]:
+        for parameter in command.params:
+            text = getattr(parameter, "help", None) or ""
+            yield from (f"{path} {each}" for each in re.findall(r"(?<!\\)\[[a-z/#@][^]]*]", text))
+        for name, below in getattr(command, "commands", {}).items():
+            yield from unescaped(below, f"{path} {name}")
+
+    assert not list(unescaped(typer.main.get_command(app), "maskwalk"))
 
 
 def test_list_names_every_sampler(cli) -> None:

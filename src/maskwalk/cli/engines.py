@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 PROCESSES, RAY = "processes", "ray"
 Workers = Annotated[
     int | None,
-    typer.Option(help="Processes [1], or workers of a cluster [all]; the numbers are the same."),
+    typer.Option(help="Processes [1], or workers of a cluster \\[all]; the numbers are the same."),
 ]
 Name = Annotated[
     str,

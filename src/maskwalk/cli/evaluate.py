@@ -53,7 +53,7 @@ def evaluate(
     ] = False,
     workers: Annotated[
         int | None,
-        typer.Option(help="Processes for the baselines [2], or workers of a cluster [all]."),
+        typer.Option(help="Processes for the baselines [2], or workers of a cluster \\[all]."),
     ] = None,
     engine: engines.Name = engines.PROCESSES,
     address: engines.Address = None,

@@ -19,7 +19,7 @@ def leaderboard(
         typer.Argument(help="Where `maskwalk evaluate --out` or `maskwalk bench` wrote records."),
     ],
     to: Annotated[
-        Path | None, typer.Option("--out", help="Where the two files go [the first directory].")
+        Path | None, typer.Option("--out", help="Where the two files go \\[the first directory].")
     ] = None,
     check: Annotated[
         bool,

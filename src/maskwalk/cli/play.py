@@ -26,7 +26,7 @@ def play(
     sampler: Annotated[
         list[str] | None,
         typer.Option(
-            help="A sampler, as a spec; repeatable: they stand side by side [bisection and "
+            help="A sampler, as a spec; repeatable: they stand side by side \\[bisection and "
             "random(block=4)]."
         ),
     ] = None,
@@ -41,7 +41,7 @@ def play(
     to: Annotated[Path, typer.Option("--out", help="The page to write.")] = Path("play.html"),
     opens: Annotated[
         bool | None,
-        typer.Option("--open/--no-open", help="Open it in the browser [if this is a terminal]."),
+        typer.Option("--open/--no-open", help="Open it in the browser \\[if this is a terminal]."),
     ] = None,
     device: common.Device = "cpu",
     include: common.Include = None,

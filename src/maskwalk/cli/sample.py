@@ -23,7 +23,7 @@ def sample(
     sampler: Annotated[
         str | None,
         typer.Option(
-            help="The sampler, as a spec [the preset's, or bisection(order=1)].",
+            help="The sampler, as a spec \\[the preset's, or bisection(order=1)].",
             autocompletion=complete.samplers,
         ),
     ] = None,
