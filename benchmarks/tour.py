@@ -1,4 +1,4 @@
-"""How long the commands of the README's tour take, in seconds of processor and of clock.
+"""How long the commands of docs/tour.md take, in seconds of processor and of clock.
 
     PYTHONPATH=src python benchmarks/tour.py [--only sample] [--limit 300]
 
@@ -25,7 +25,7 @@ LEFT_OUT = ("generate.py", "hf:", "last.ckpt", "reproduce", "verify")
 
 def commands() -> list[str]:
     """The lines of the tour, without their comments."""
-    tour = (ROOT / "README.md").read_text("utf-8").partition("## A tour")[2].partition("```")[0]
+    tour = (ROOT / "docs" / "tour.md").read_text("utf-8")
     lines = [
         shlex.join(shlex.split(line, comments=True))
         for line in re.findall(r"^    (maskwalk .*)$", tour, re.M)

@@ -13,11 +13,12 @@ from maskwalk.report.verify.printed import Truth, agrees, numbers
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LEAST = {  # numbers tied at least: a comment taken away is noticed
-    "README.md": 110,
+    "README.md": 10,
     "atlas.md": 165,
     "diagnosis.md": 60,
     "language.md": 390,
     "reproduction.md": 500,
+    "results.md": 95,
     "theory.md": 20,
     "training.md": 200,
     "verify.md": 2,
