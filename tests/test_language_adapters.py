@@ -15,7 +15,7 @@ from maskwalk.decoding.decode import decode
 from maskwalk.decoding.stopping import StopAt
 from maskwalk.denoiser import Denoiser
 from maskwalk.denoisers.language import MDLM, Causal, Masked
-from maskwalk.denoisers.language.base import LogMarginals
+from maskwalk.denoisers.language.base import LogMarginals, places_at_once
 from maskwalk.denoisers.network.weights import DDiTConfig, layout
 from maskwalk.errors import MaskwalkError
 from maskwalk.samplers import SAMPLERS
@@ -410,3 +410,17 @@ def test_a_causal_model_with_more_rows_than_a_slice_of_places(
     many, one = (Causal(model, rows=rows, begin=0)(tokens, at) for rows in (5, 1))
     torch.testing.assert_close(many, one)
     assert float(many.exp().std(0).max()) > 1e-3  # the texts matter
+
+
+def test_a_wide_map_is_given_fewer_places_on_an_accelerator() -> None:
+    """Always as many, so that an answer does not depend on what else is asked; as few as the
+    vocabulary needs, since the rest is filled up: 4,096 of LLaDA's would be 1 GiB a call."""
+    assert [places_at_once("cuda", n) for n in (100, 8192, 8193, 50_258, 126_464, 10**7)] == [
+        4096,
+        4096,
+        2048,
+        512,
+        256,
+        64,
+    ]
+    assert places_at_once("cpu", 126_464) == 64

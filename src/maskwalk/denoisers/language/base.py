@@ -1,9 +1,10 @@
 """What every text denoiser shares: packed log-marginals over a large vocabulary, and no copies.
 
 The answer is one float32 table with a row for each place asked for. The network runs on `rows`
-sequences at a time, always as many (short batches repeat a sequence), and its last linear map on
-`PLACES` places at a time, only at those asked for: a place's answer is then the same bits whatever
-else is asked, and the peak is the table itself and a slice. Logits are normalised on their way into
+sequences at a time, always as many (short batches repeat a sequence), and its last linear map on a
+number of places at a time that depends on the vocabulary alone, only at those asked for: a place's
+answer is then the same bits whatever else is asked, and the peak is the table itself and a slice.
+Logits are normalised on their way into
 the table; tokens that must never be drawn (the mask, other special tokens, columns beyond the
 tokenizer) get probability zero.
 """
@@ -20,7 +21,8 @@ from maskwalk.errors import MaskwalkError, whole
 from maskwalk.kernels.rows import slices
 
 PLACES = 64  # on a CPU; 64 × 50,258 logits are 13 MB
-ACCELERATOR_PLACES = 4096
+ACCELERATOR_LOGITS = 1 << 25  # 4,096 places of 8,192 tokens, 256 of LLaDA's 126,464
+ACCELERATOR_PLACES = 4096  # at most
 
 
 class LogMarginals:
@@ -57,7 +59,7 @@ class LogMarginals:
         self, states: Float[Tensor, "places width"], last_map: Callable[[Tensor], Tensor]
     ) -> None:
         """The next places, whose logits are a network's last map of `states`."""
-        for logits in mapped(states, last_map):
+        for logits in mapped(states, last_map, self.table.shape[1]):
             self.append(logits)
             del logits  # before the next slice is made
 
@@ -157,11 +159,21 @@ def few_at_a_time(
         yield tokens[padded], group
 
 
+def places_at_once(device: str, tokens: int) -> int:
+    """How many places a last map to so many tokens is given: a power of two on an accelerator,
+    where what is asked for too little is filled up, and a wide map of many places is dear."""
+    if device == "cpu":
+        return PLACES
+    most: int = 1 << max(0, (ACCELERATOR_LOGITS // max(1, tokens)).bit_length() - 1)
+    return min(max(most, PLACES), ACCELERATOR_PLACES)
+
+
 def mapped(
-    states: Float[Tensor, "places width"], last_map: Callable[[Tensor], Tensor]
+    states: Float[Tensor, "places width"], last_map: Callable[[Tensor], Tensor], tokens: int
 ) -> Iterator[Float[Tensor, "n tokens"]]:
-    """A network's last map of the states, in slices; it is always given as many places."""
-    step = PLACES if states.device.type == "cpu" else ACCELERATOR_PLACES
+    """A network's last map of the states to so many tokens, in slices; it is always given as many
+    places."""
+    step = places_at_once(states.device.type, tokens)
     for some in states.split(step):
         count = len(some)
         if count < step:

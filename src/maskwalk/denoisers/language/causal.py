@@ -108,7 +108,9 @@ class Causal(TextDenoiser):
                 out, past = self._read([texts[p] for p in padded], known, tokens.device)
                 index = torch.tensor(some, device=tokens.device)
                 out = out[: len(some)]
-                for logits in [out] if self._map is None else mapped(out, self._map):
+                for logits in (
+                    [out] if self._map is None else mapped(out, self._map, self.vocab_size)
+                ):
                     answer.put(index[: len(logits)], logits)
                     index = index[len(logits) :]
                     del logits  # before the next slice is made
