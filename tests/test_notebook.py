@@ -160,6 +160,19 @@ def test_a_sampler_object_runs_and_is_named_by_its_spec() -> None:
     assert maskwalk.run(Mine(block=2), world=SMALL, count=4).sampler.startswith("Mine(block=2")
 
 
+def test_more_metrics_are_measured_besides_the_worlds_own() -> None:
+    runs = maskwalk.run(
+        ["bisection", "random(block=4)"], world=SMALL, count=32, metrics=["replay_dependence"]
+    )
+    lost = [float(run.metrics["replay_dependence"]) for run in runs]
+    assert lost[0] < 1e-9 < lost[1] and runs[1].coherence is not None
+    table = str(runs.table("replay_dependence")).splitlines()
+    assert table[0].endswith("dependence")
+    assert table[2].endswith(repr(runs[1].metrics["replay_dependence"]))
+    with pytest.raises(MaskwalkError, match="Unknown metric of these runs"):
+        runs.table("pair_tv")
+
+
 # ---- what is shown
 
 
