@@ -11,8 +11,11 @@ from typing import Any
 import pytest
 import torch
 import typer
+from rich.progress import TimeRemainingColumn
 
 from maskwalk import __version__, resources
+from maskwalk.bench.verdict.run import _Bar
+from maskwalk.cli.common import progress, watched
 from maskwalk.cli.main import app
 from maskwalk.samplers import SAMPLERS
 
@@ -42,6 +45,12 @@ def test_the_command_line_starts_without_torch() -> None:
     words = f"import sys, maskwalk.cli.main; print(sorted({slow} & {{*sys.modules}}))"
     done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_what_takes_long_shows_the_time_left() -> None:
+    for bars in (progress(), _Bar(True)._progress):
+        assert any(isinstance(column, TimeRemainingColumn) for column in bars.columns)
+    assert list(watched(iter("abc"), "letters", 3)) == ["a", "b", "c"]
 
 
 def test_help_shows_what_is_in_brackets(cli) -> None:

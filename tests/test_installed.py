@@ -103,6 +103,23 @@ def test_the_shell_is_offered_values(line: str, offers: str) -> None:
     assert done.stdout.split() == [offers], done.stderr
 
 
+def test_an_installed_package_has_no_commit_of_the_checkout_around_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    who = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
+    commit = ["commit", "-q", "--allow-empty", "-m", "theirs"]
+    subprocess.run(["git", "-C", str(tmp_path), *who, *commit], check=True)
+    inside = tmp_path / ".venv" / "lib" / "site-packages" / "maskwalk"
+    inside.mkdir(parents=True)
+    monkeypatch.setattr(resources, "PACKAGE", inside)
+    assert resources.commit() is None
+    source = tmp_path / "src" / "maskwalk"  # and of its own it has
+    monkeypatch.setattr(resources, "PACKAGE", source)
+    source.mkdir(parents=True)
+    assert len(resources.commit() or "") == 40
+
+
 def test_list_tells_of_models(cli: Any) -> None:
     out = " ".join(cli("list", "denoisers")[1].split())
     assert "zoo:NAME" in out and "hf:NAME" in out

@@ -13,6 +13,7 @@ import torch
 
 import maskwalk
 from maskwalk import GRAPHS, SAMPLERS, TASKS, WORLDS, Graph, MaskwalkError, Results, Streams
+from tests.abuse.own import without_type_checks
 
 SMALL = "walk(graph=st_er(nodes=30, p=0.08), length=9)"
 SHORT = 120  # characters of a repr
@@ -90,14 +91,15 @@ def test_a_mistake_is_the_sentence_of_the_command_line(cli: Any, option: str, va
     ],
 )
 def test_what_only_python_can_get_wrong_is_a_sentence(settings: dict[str, Any], says: str) -> None:
-    with pytest.raises(MaskwalkError, match=re.escape(says)):
+    with without_type_checks(), pytest.raises(MaskwalkError, match=re.escape(says)):
         maskwalk.run(**settings)
 
 
 def test_objects_that_no_record_could_name_are_refused_with_the_way_out() -> None:
     world = WORLDS.build(SMALL)
     for key, thing in (("world", world), ("denoiser", world.oracle())):
-        with pytest.raises(MaskwalkError, match=f"register.*@{key.upper()}S.register"):
+        says = f"register.*@{key.upper()}S.register"
+        with without_type_checks(), pytest.raises(MaskwalkError, match=says):
             maskwalk.run(**{key: thing})
 
 
@@ -156,6 +158,19 @@ def test_a_sampler_object_runs_and_is_named_by_its_spec() -> None:
         """In no table."""
 
     assert maskwalk.run(Mine(block=2), world=SMALL, count=4).sampler.startswith("Mine(block=2")
+
+
+def test_more_metrics_are_measured_besides_the_worlds_own() -> None:
+    runs = maskwalk.run(
+        ["bisection", "random(block=4)"], world=SMALL, count=32, metrics=["replay_dependence"]
+    )
+    lost = [float(run.metrics["replay_dependence"]) for run in runs]
+    assert lost[0] < 1e-9 < lost[1] and runs[1].coherence is not None
+    table = str(runs.table("replay_dependence")).splitlines()
+    assert table[0].endswith("dependence")
+    assert table[2].endswith(repr(runs[1].metrics["replay_dependence"]))
+    with pytest.raises(MaskwalkError, match="Unknown metric of these runs"):
+        runs.table("pair_tv")
 
 
 # ---- what is shown
@@ -279,7 +294,7 @@ def test_decode_takes_a_seed() -> None:
         maskwalk.decode("random", oracle, blank)
     with pytest.raises(MaskwalkError, match="not both"):
         maskwalk.decode("random", oracle, blank, seed=4, streams=Streams(4, 6))
-    with pytest.raises(MaskwalkError, match="A seed is a whole number"):
+    with without_type_checks(), pytest.raises(MaskwalkError, match="A seed is a whole number"):
         maskwalk.decode("random", oracle, blank, seed="four")
 
 

@@ -34,7 +34,7 @@ def sample(tokens):
     tokens = torch.tensor(tokens)
     n = len(tokens)
     length = torch.full((n,), tokens.shape[1])
-    return maskwalk.Sample(None, tokens, torch.ones(n), torch.arange(n), length)
+    return maskwalk.Sample(None, tokens, torch.ones_like(length), torch.arange(n), length)
 
 
 def test_by_hand():

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 import numpy as np
+from jaxtyping import Int64
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -99,7 +100,9 @@ def positions(result: "Result") -> Figure:
     return figure
 
 
-def _rounds(axes: Axes, at: "np.ndarray[Any, Any]", rounds: "np.ndarray[Any, Any]") -> None:
+def _rounds(
+    axes: Axes, at: Int64[np.ndarray, " length"], rounds: Int64[np.ndarray, "n length"]
+) -> None:
     """The mean round of each position, and from the first to the last over the sequences."""
     numbers = rounds + 1.0  # 0: given
     axes.vlines(at, numbers.min(0), numbers.max(0), color=QUIET, alpha=0.35, linewidth=3)
