@@ -155,7 +155,6 @@ def generate(
             ties=ties,
             trace=trace,
             on_round=_told(on_round, part),
-            alone=bool(guidance),  # its reader knows the rows by their places
         )
         parts.append((part, result))
     seconds = time.perf_counter() - began

@@ -28,14 +28,13 @@ def decode_rows(
     ties: str | None = None,
     trace: bool | int = False,
     on_round: OnRound | None = None,
-    alone: bool = False,
 ) -> Decoded:
     """`decode` of rows `batch` at a time (all at once if None), on the CPU afterwards.
 
     `ids`: the numbers of the rows, 0, 1, … without. `trace` is that of the first batch. Rows are
-    shared where at most the first is traced and nobody is told of rounds; `alone`: never.
+    shared where at most the first is traced and nobody is told of rounds.
     """
-    alone = alone or trace is True or trace > 1 or on_round is not None
+    alone = trace is True or trace > 1 or on_round is not None
     group = None if alone else row_group()
     numbers = torch.arange(len(start)) if ids is None else ids
     mine = slice(0, len(start)) if group is None else group.share(len(start))
