@@ -25,6 +25,7 @@ from maskwalk.kernels.small import small
 
 WORD = 0xFFFFFFFF
 LIMIT = 1 << 16  # positions, rounds' purposes and blocks of four tokens each fit 16 bits
+TILE = 4096  # tokens: a marginal that one program of an accelerator can hold
 AHEAD = 1 << 13  # numbers of coming rounds that are computed at once, on a CPU
 SMALL = 1 << 11  # canvases of more places than this get each round's numbers as they are asked for
 
@@ -215,6 +216,10 @@ def block_words(
 
 def inverse_cdf(log_probs: Float[Tensor, "n vocab"], u: Float64[Tensor, " n"]) -> Int[Tensor, " n"]:
     """The first token of positive probability whose cumulative probability exceeds u."""
+    if log_probs.is_cuda and log_probs.shape[1] <= TILE:
+        from maskwalk.kernels.inverse_cdf import inverse_cdf as fused
+
+        return fused(log_probs, u)
     return by_rows(_inverse_cdf, log_probs, u)
 
 
