@@ -34,8 +34,8 @@ def bench(
     from maskwalk.bench.records import latest, load_records
     from maskwalk.bench.run import Run, Unfinished, engine
     from maskwalk.bench.shared import follow, leading
+    from maskwalk.decoding.processes import rows_shared
     from maskwalk.errors import MaskwalkError, whole
-    from maskwalk.processes import rows_shared
     from maskwalk.report.terminal import terminal_table
 
     plugins = bring_in(include)

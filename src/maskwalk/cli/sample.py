@@ -51,7 +51,7 @@ def sample(
     """
     from maskwalk.bench.cell import Cell, run_cell
     from maskwalk.decoding.draw import preset_sampler
-    from maskwalk.processes import rows_shared
+    from maskwalk.decoding.processes import rows_shared
     from maskwalk.worlds.world import build_world
 
     bring_in(include)
