@@ -10,7 +10,6 @@ LAYERS = [
     "resources",
     "specs",
     "kernels",
-    "processes",
     "streams",
     "stats",
     "denoiser",

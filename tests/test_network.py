@@ -275,3 +275,27 @@ def test_only_the_places_asked_for_behind_the_last_attention() -> None:
     with pytest.raises(MaskwalkError, match="without time"):
         config = replace(TINY, time_conditioning=True)
         NetworkDenoiser(config, layout(config).initial([0])[0], asked_only=True)
+
+
+@pytest.mark.parametrize("alike", [True, False])
+def test_few_places_are_computed_alone_only_where_that_changes_no_bit(
+    alike: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on an accelerator: tried at the first question that asks for few."""
+    network = NetworkDenoiser(TINY, rough(TINY, [7])[0], rows=4)
+    whole = network(torch.full((5, TINY.length), TINY.mask_id))
+    network.asked_only, network.places = None, 16
+    tail = network._tail
+    off = 0.0 if alike else 1e-6
+    monkeypatch.setattr(
+        network, "_tail", lambda *states: (tail(*states)[0] + off, tail(*states)[1])
+    )
+    tokens = torch.full((5, TINY.length), TINY.mask_id)
+    one = torch.zeros_like(tokens, dtype=torch.bool)
+    one[:, 2] = True
+    assert torch.equal(network(tokens), whole) and network._alike is None  # many are asked for
+    found = network(tokens, one)
+    assert network._alike is alike
+    torch.testing.assert_close(found, whole[one.flatten()], rtol=0, atol=1e-5)
+    if not alike:
+        assert torch.equal(found, whole[one.flatten()])

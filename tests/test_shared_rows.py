@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from maskwalk.processes import Group
+from maskwalk.decoding.processes import Group
 from maskwalk.training.distributed import free_port
 
 # One process of the group: a network's cell with odd rows, an experiment, a trace of every row, a
@@ -25,7 +25,7 @@ from maskwalk.bench.shared import follow, leading
 from maskwalk.decoding.shared import decode_rows
 from maskwalk.decoding.generation import generate
 from maskwalk.denoisers.language.books import load_books
-from maskwalk.processes import rows_shared
+from maskwalk.decoding.processes import rows_shared
 from maskwalk.worlds.world import build_world
 
 class Fails:

@@ -23,6 +23,7 @@ from maskwalk.decoding.decode import Decoded
 from maskwalk.decoding.draw import DRAWS, Draw, mode_name, read_draw
 from maskwalk.decoding.kinds import result_kind
 from maskwalk.decoding.policy import SAMPLERS, Sampler
+from maskwalk.decoding.processes import row_group
 from maskwalk.decoding.shared import decode_rows
 from maskwalk.denoiser import Denoiser
 from maskwalk.denoisers.resolve import (
@@ -35,7 +36,6 @@ from maskwalk.denoisers.resolve import (
     resolve_world,
 )
 from maskwalk.errors import seed_number, whole
-from maskwalk.processes import row_group
 from maskwalk.specs.sources import code_of, sources
 from maskwalk.worlds.metrics import METRICS, REPLAY, Sample, measure
 from maskwalk.worlds.sizes import check_sequences

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from maskwalk.bench.plan import Job
 from maskwalk.bench.run import Engine, Failure, Result, attempt
-from maskwalk.processes import Group
+from maskwalk.decoding.processes import Group
 
 
 def leading(group: Group, device: str) -> Engine:

@@ -45,8 +45,8 @@ def bench(
     from maskwalk.bench.records import latest, load_records
     from maskwalk.bench.run import Run, Unfinished
     from maskwalk.bench.shared import follow, leading
+    from maskwalk.decoding.processes import rows_shared
     from maskwalk.errors import MaskwalkError, unknown
-    from maskwalk.processes import rows_shared
     from maskwalk.report.terminal import terminal_table
     from maskwalk.resources import at_hand
 

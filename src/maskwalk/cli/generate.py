@@ -144,9 +144,9 @@ def generate(
     from maskwalk.decoding.draw import DRAWS, decoding_of, preset_sampler, read_draw
     from maskwalk.decoding.generation import generate as make
     from maskwalk.decoding.presets import PRESETS
+    from maskwalk.decoding.processes import rows_shared
     from maskwalk.denoisers.language import load
     from maskwalk.denoisers.language.books import is_books, load_books
-    from maskwalk.processes import rows_shared
     from maskwalk.samplers import SAMPLERS
 
     bring_in(include)

@@ -50,7 +50,7 @@ def sample(
 
     Example: maskwalk sample --denoiser zoo:st_er_deg7 --preset fast_dllm --count 64
     """
-    from maskwalk.processes import rows_shared
+    from maskwalk.decoding.processes import rows_shared
     from maskwalk.report.notebook import run
 
     bring_in(include)

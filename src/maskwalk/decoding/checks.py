@@ -38,7 +38,8 @@ def check_answer(denoiser: Denoiser, answer: Any, asked: Tensor) -> None:
         return
     table = small(answer)
     largest = table.max(-1) if isinstance(table, np.ndarray) else answer.amax(-1)
-    low, high = float(largest.min()), float(largest.max())
+    totals = _totals(table[:: max(1, rows // ROWS)])
+    low, high, off = _numbers(largest.min(), largest.max(), abs(totals - 1).max())
     if low == -torch.inf or not high <= ABOVE:  # NaN is not at most anything
         what = (
             "log-probabilities that are NaN"
@@ -48,15 +49,24 @@ def check_answer(denoiser: Denoiser, answer: Any, asked: Tensor) -> None:
             else f"a log-probability of {high:.3g}, above 0; it has to be normalised"
         )
         raise misbehaved(denoiser, f"answers with {what}, so there is nothing to draw from.")
-    some = table[:: max(1, rows // ROWS)]
-    totals = (
-        np.exp(some).sum(-1)
-        if isinstance(some, np.ndarray)
-        else some.to(torch.float64).exp().sum(-1)
-    )
-    if float(abs(totals - 1).max()) > SUMS:
+    if off > SUMS:
         worst = float(totals[abs(totals - 1).argmax()])
         raise misbehaved(denoiser, f"answers with a marginal that sums to {worst:.3g}, not 1.")
+
+
+def _totals(log_probs: Any) -> Any:
+    """What each marginal sums to; far too large ones are infinite."""
+    if isinstance(log_probs, Tensor):
+        return log_probs.to(torch.float64).exp().sum(-1)
+    with np.errstate(over="ignore"):
+        return np.exp(log_probs).sum(-1)
+
+
+def _numbers(*values: Any) -> list[float]:
+    """Numbers of an accelerator are waited for once, not one by one."""
+    if isinstance(values[0], Tensor):
+        return torch.stack([value.to(torch.float64) for value in values]).tolist()
+    return [float(value) for value in values]
 
 
 def checked_choice(

@@ -9,8 +9,8 @@ from torch import Tensor
 from maskwalk.decoding.decode import Decoded, decode
 from maskwalk.decoding.draw import Draw
 from maskwalk.decoding.policy import Sampler
+from maskwalk.decoding.processes import row_group
 from maskwalk.denoiser import Denoiser
-from maskwalk.processes import row_group
 from maskwalk.streams import Streams
 
 OnRound = Callable[[Tensor, Tensor], None]

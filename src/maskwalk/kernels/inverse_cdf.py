@@ -7,8 +7,6 @@ import triton.language as tl
 from jaxtyping import Float, Float64, Int
 from torch import Tensor
 
-WIDEST = 4096  # tokens: a marginal has to fit one tile
-
 
 @triton.jit
 def _inverse_cdf(log_probs, uniforms, out, VOCAB, WIDTH: tl.constexpr):

@@ -19,11 +19,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from maskwalk.decoding.processes import Group
 from maskwalk.denoisers.files import Pretrained, save_pretrained
 from maskwalk.denoisers.network.weights import DDiTConfig
 from maskwalk.denoisers.trained import NetworkDenoiser
 from maskwalk.errors import MaskwalkError
-from maskwalk.processes import Group
 from maskwalk.resources import held
 from maskwalk.stats import standard_errors
 from maskwalk.training.checkpoints import checkpoints, identity, load_checkpoint, save_checkpoint
