@@ -2,12 +2,9 @@
 
 import csv
 import io
-import json
-import re
 import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -292,8 +289,7 @@ def test_line_figures_are_files_that_open(tmp_path: Path, suffix: str):
 
 def test_the_page_carries_the_lines(tmp_path: Path):
     (path,) = write_report(reproduction(SOME, 2), tmp_path)
-    found: Any = re.search(r'id="data">(.*?)</script>', path.read_text("utf-8"), re.DOTALL)
-    data = json.loads(found[1])
+    data = fake_records.data_of(path.read_text("utf-8"))
     assert [s["axis"] for s in data["series"]] == [
         *["bridges b"] * 2,
         *["memory order"] * 2,

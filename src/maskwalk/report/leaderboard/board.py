@@ -4,7 +4,7 @@ A *track* is one experiment with one kind of denoiser; its scenes are worlds and
 all settings of a sampler; within a budget it is the best mixture of them (stats.best_mixture), and
 0 in a scene where none is so cheap. The area is the mean over 1, 2, … 24 calls. Settings are chosen
 on the sequences they are measured on, for every rule alike. A rule with fewer scenes than the track
-is named and not ranked; shaped rules stand below the others, whatever their coherence.
+is named and not ranked; shaped rules stand below the others, however good they look.
 """
 
 from collections import defaultdict

@@ -30,7 +30,10 @@ function paneOf(reel, stage) {
   const titleOf = (i) => `position ${i}${frames[now][i].token == null ? "" : `: ${signOf(stage, frames[now][i].token).trim()}`}`;
   if (tiles.length && stage.kind !== "text") node.append(strip);
   node.append(told);
-  if (stage.kind === "graph") offerFigure(node.querySelector("header"), () => scene.querySelector("svg"), () => `${reel.label} round ${now}`);
+  if (stage.kind === "graph") {
+    const corner = scene.appendChild(element("div", "corner"));
+    offerFigure(corner, () => scene.querySelector("svg"), () => `${reel.label} round ${now}`);
+  }
   const draw = (round) => {
     now = Math.min(round, frames.length - 1);
     const cells = frames[now], bad = broken[now];

@@ -73,7 +73,8 @@ function saver(label, title, act) {
   return button;
 }
 function offerFigure(caption, find, name) {
-  caption.firstElementChild.after(saver("SVG", "Save this figure as SVG", () => find() && saveSvg(find(), name())), saver("PNG", "Save this figure as PNG", () => find() && savePng(find(), name())));
+  const put = (...nodes) => (caption.firstElementChild ? caption.firstElementChild.after(...nodes) : caption.append(...nodes));
+  put(saver("SVG", "Save this figure as SVG", () => find() && saveSvg(find(), name())), saver("PNG", "Save this figure as PNG", () => find() && savePng(find(), name())));
 }
 function offerTable(table) {
   const name = () => table.caption?.textContent || document.title, file = (kind, text) => download(`${stemOf(name())}.${kind}`, new Blob([text], { type: "text/plain" }));
