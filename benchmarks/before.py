@@ -4,7 +4,7 @@
     PYTHONPATH=src python benchmarks/before.py ../earlier/src [--times 3] [--only NAME]
 
 `quickstart` is the experiment of `make quickstart` with --quick in one process, `evaluate` the
-verdict on a built-in sampler's class. Seconds of the processor, of the process and its children,
+verdict on `threshold(tau=0.7)`. Seconds of the processor, of the process and its children,
 the least of several times; start-up included. Records must be equal but for their seconds.
 """
 
@@ -20,7 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 COMMANDS = {
     "quickstart": ["bench", str(ROOT / "experiments/quickstart.toml"), "--quick", "--out", "OUT"],
-    "evaluate": ["evaluate", "maskwalk.samplers.random:Random", "--quick", "--out", "OUT"],
+    "evaluate": ["evaluate", "threshold(tau=0.7)", "--workers", "1", "--out", "OUT"],
 }
 
 
