@@ -5,7 +5,7 @@
 
 `quickstart` is the experiment of `make quickstart` with --quick in one process, `evaluate` the
 verdict on `threshold(tau=0.7)`. Seconds of the processor, of the process and its children,
-the least of several times; start-up included. Records must be equal but for their seconds.
+the least of several times; start-up included. Records must be equal but for seconds and commit.
 """
 
 import argparse
@@ -36,9 +36,9 @@ def seconds(words: list[str], source: Path, out: Path) -> float:
 
 
 def records(out: Path) -> list[dict]:
-    """What was written, but for the seconds."""
+    """What was written, but for the seconds and the commit."""
     lines = (out / "records.jsonl").read_text().splitlines()
-    return [json.loads(line) | {"seconds": 0} for line in lines]
+    return [json.loads(line) | {"seconds": 0, "commit": None} for line in lines]
 
 
 def main() -> None:
