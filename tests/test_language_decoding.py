@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from maskwalk.decoding.generation import generate
+from maskwalk.decoding.stopping import stop_in
 from maskwalk.denoisers.language import LanguageModel, Masked, load
 from maskwalk.denoisers.language.standins import STAND_INS
 from maskwalk.errors import MaskwalkError
@@ -189,6 +190,8 @@ def test_several_ends(models: dict[str, LanguageModel], folder: Path, tmp_path: 
 
 
 def test_stop_strings_end_a_text_before_them(models: dict[str, LanguageModel]) -> None:
+    assert stop_in("a door, a door", ("door", "mat")) == 2  # the first of several
+    assert stop_in("a door", ("or", "do")) == 2 and stop_in("a door", ("mat",)) is None
     model = models["llada"]
     text: dict[str, Any] = {"prompt": "the cat", "new_tokens": 32, "preset": "llada"}
     rule = "blocks(size=4, inner=low_confidence(steps=4))"
