@@ -2,7 +2,6 @@
 a pipe what is final, as far as nothing is masked before it."""
 
 from types import TracebackType
-from typing import Self
 
 from rich.live import Live
 from rich.text import Text
@@ -26,7 +25,7 @@ class Stream:
         self._live = Live(console=out, transient=True) if out.is_terminal else None
         self._given: Tensor | None = None
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "Stream":
         if self._live is not None:
             self._live.start()
         return self
