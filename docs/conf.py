@@ -27,11 +27,11 @@ highlight_language = "text"
 # Markdown beside the documents: a file to look at, no page.
 BESIDE = re.compile(r"\[([^\]]+)\]\((\.\./[^)]+\.md)\)")
 PAGES = {
-    "Start": ["install", "library", "concepts", "faq", "limitations", "cite"],
-    "Choose": ["samplers", "atlas", "worlds", "diagnosis"],
+    "Start": ["install", "tour", "library", "player", "concepts", "faq", "limitations", "cite"],
+    "Choose": ["samplers", "atlas", "worlds", "diagnosis", "leaderboard"],
     "Extend": ["extend", "add_a_sampler", "add_a_world", "your_model", "audit"],
     "Measure": ["experiments", "training", "verify", "scale"],
-    "Results": ["reproduction", "language", "theory", "exactness"],
+    "Results": ["results", "frontier", "reproduction", "language", "theory", "exactness"],
     "Reference": ["api", "design"],
 }
 

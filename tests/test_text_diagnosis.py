@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 from maskwalk.analysis.paths import along_paths, batch_for
 from maskwalk.analysis.replay import replay
@@ -85,11 +86,14 @@ def test_paths_know_what_is_given() -> None:
 
 def test_the_batch_keeps_its_answers_in_bounds() -> None:
     class Wide:
-        vocab_size = 1 << 17
+        vocab_size, mask_id, score_grid = 1 << 17, 0, 1e-4
+
+        def __call__(self, tokens: Tensor, at: Tensor | None = None) -> Tensor:
+            raise AssertionError("nobody asks")
 
     from maskwalk.denoisers.language.model import LanguageModel
 
-    wide = LanguageModel(Wide(), None)  # type: ignore[arg-type]
+    wide = LanguageModel(Wide(), None)
     assert batch_for(wide, 256, 32) == 8 and batch_for(wide, 1 << 16, 32) == 1
     assert batch_for(wide, 8, 32) == 32
 

@@ -424,7 +424,7 @@ def test_a_run_goes_on_where_it_stopped(
     for name in (made / "samples").iterdir():
         assert (tmp_path / "samples" / name.name).read_bytes() == name.read_bytes()
     run_module._models.cache_clear()
-    monkeypatch.setattr(run_module, "decode", lambda *_, **__: pytest.fail("sampled again"))
+    monkeypatch.setattr(run_module, "decode_rows", lambda *_, **__: pytest.fail("sampled again"))
     monkeypatch.setattr(run_module, "text_model", lambda *_, **__: pytest.fail("loaded again"))
     again = run_of(e, tmp_path)
     assert list(again) == [] and again.done == again.total
@@ -730,7 +730,7 @@ def test_batches_of_a_large_world_do_not_change_its_tokens(monkeypatch: pytest.M
     whole = run_cell(cell)[1].tokens
     sizes = []
     monkeypatch.setattr(
-        "maskwalk.bench.cell.decode",
+        "maskwalk.decoding.shared.decode",
         lambda sampler, denoiser, start, **more: (
             sizes.append(len(start)) or decode(sampler, denoiser, start, **more)
         ),

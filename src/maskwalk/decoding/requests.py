@@ -28,7 +28,7 @@ Prompt = str | Messages
 class Request:
     """Rows to decode: of one prompt `count` of them, of several as many of each."""
 
-    rows: list[Int[Tensor, " length"]]
+    rows: list[Tensor]  # of different lengths
     numbers: list[int]  # of each row among those of its prompt: what its randomness goes by
 
 

@@ -140,9 +140,10 @@ def _used(module: ModuleType) -> Iterator[ModuleType]:
             yield other
 
 
-def _within(module: ModuleType, root: Path) -> bool:
+def _within(module: object, root: Path) -> bool:
+    """Whether a module (or what else stands in sys.modules) comes from below `root`."""
     file = getattr(module, "__file__", None)
-    if not isinstance(file, str) or _shipped(module.__name__):
+    if not isinstance(file, str) or _shipped(str(getattr(module, "__name__", ""))):
         return False
     path = Path(file).resolve()
     if not path.is_relative_to(root):

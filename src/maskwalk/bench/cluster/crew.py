@@ -13,7 +13,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from maskwalk.bench.cluster.connection import Cluster
 from maskwalk.bench.cluster.parcel import pack
@@ -35,6 +35,7 @@ GONE = (
 )
 
 
+@runtime_checkable
 class Orders(Protocol):
     """What a crew is told (engine.py)."""
 

@@ -17,7 +17,6 @@ from maskwalk.cli.text.shared import (
     options_of,
 )
 from maskwalk.errors import MaskwalkError, real, seed_number, whole
-from maskwalk.stats import half_width
 
 if TYPE_CHECKING:
     from maskwalk.analysis.consistency import Orders
@@ -169,6 +168,8 @@ def _show(found: dict[str, Any], count: int, length: int) -> None:
 
 
 def _with(number: dict[str, Any], sign: str = "") -> str:
+    from maskwalk.stats import half_width
+
     half = half_width(number["se"])
     error = "–" if half is None else f"{half:.3f}"
     return f"{number['value']:{sign}.3f} ± {error}"

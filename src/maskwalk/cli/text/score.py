@@ -11,7 +11,6 @@ from maskwalk.cli import common
 from maskwalk.cli.common import bring_in, check_device, out, run_jobs, say_written
 from maskwalk.cli.text.shared import ModelOption, Rows, Tokenizer, options_of
 from maskwalk.errors import seed_number, whole
-from maskwalk.stats import half_width, settled_se
 
 TRIED = ("confidence(block=1)", "confidence(block=2)", "confidence(block=4)", "bisection")
 
@@ -70,6 +69,7 @@ def score(
     from maskwalk.bench.scoring import READING, Exam, exam_jobs
     from maskwalk.decoding.draw import preset_sampler, read_draw
     from maskwalk.samplers import SAMPLERS
+    from maskwalk.stats import half_width, settled_se
     from maskwalk.worlds.metrics import METRICS
     from maskwalk.worlds.text.questions import read_questions
 
