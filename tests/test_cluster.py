@@ -85,7 +85,7 @@ def cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cell:
 
 
 def job(cell: Cell) -> Job:
-    return Job(cell.key, "cell", {"cell": asdict(cell), "traces": 0})
+    return Job(cell.key, "cell", {"cell": asdict(cell), "traces": False})
 
 
 def test_files_with_a_relative_path_travel(
@@ -159,7 +159,7 @@ def test_a_node_with_another_version_is_refused() -> None:
 
 def test_an_engine_beside_something_else(cell: Cell) -> None:
     """The same answers; what the engine raises is raised to who waits for them."""
-    jobs = [job(cell), Job("bad", "cell", {"cell": {}, "traces": 0})]
+    jobs = [job(cell), Job("bad", "cell", {"cell": {}, "traces": False})]
     with Beside(here(), jobs) as team:
         answers = {done.key: answer for done, answer in team}
     assert answers[cell.key]["key"] == cell.key and "KeyError" in answers["bad"].reason

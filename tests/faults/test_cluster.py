@@ -191,7 +191,7 @@ def test_a_deadly_cell_and_one_without_an_end(
     cells = [Cell.checked(world=WORLD, task="unconditional", sampler=s, count=2) for s in names]
     for name in [name for name in SAMPLERS if name.startswith("bad_")]:
         del SAMPLERS._members[name]
-    jobs = [Job(s, "cell", {"cell": asdict(c), "traces": 0}) for s, c in zip(names, cells)]
+    jobs = [Job(s, "cell", {"cell": asdict(c), "traces": False}) for s, c in zip(names, cells)]
     place = Cluster(nodes.address, workers=1)
     engine = OnRay(place, plugins=[str(tmp_path / "bad.py")], timeout=3)
     found = {job.key: answer for job, answer in engine(jobs)}
@@ -247,7 +247,7 @@ def test_what_no_node_has_room_for(nodes: Nodes, monkeypatch: pytest.MonkeyPatch
     for name, seconds in (("EVERY", 0.1), ("WAITED", 0.2), ("PATIENCE", 0.6)):
         monkeypatch.setattr(crews, name, seconds)
     cell = Cell.checked(world=WORLD, task="unconditional", sampler="bisection", count=2)
-    job, said = Job(cell.key, "cell", {"cell": asdict(cell), "traces": 0}), []
+    job, said = Job(cell.key, "cell", {"cell": asdict(cell), "traces": False}), []
     engine = OnRay(Cluster(nodes.address, gpus=4), say=said.append)
     with pytest.raises(MaskwalkError, match=r"No node .* \(a processor core and 4 of a GPU\)"):
         list(engine([job]))

@@ -14,7 +14,6 @@ from maskwalk.cli import common
 from maskwalk.cli.common import bring_in, check_device, err, out, run_jobs, say_notes, stoppable
 from maskwalk.cli.text.shared import ModelOption, Texts, Tokenizer, options_of
 from maskwalk.errors import MaskwalkError, seed_number, whole
-from maskwalk.stats import half_width
 
 if TYPE_CHECKING:
     from collections.abc import Callable
