@@ -232,6 +232,8 @@ def table(found: Row) -> Group:
 
 
 def _shown(row: Row, measure: str, leads: bool) -> str:
+    from maskwalk.stats import half_width
+
     found = row[measure]
     if found is None:
         return "–"
