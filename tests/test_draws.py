@@ -10,14 +10,26 @@ from scipy.stats import chi2, kstest
 from maskwalk.decoding.draw import Draw, preset, race
 from maskwalk.errors import MaskwalkError
 from maskwalk.kernels.philox import PIECE
-from maskwalk.streams import WORD, Purpose, Streams, block_uniforms, inverse_cdf, philox
+from maskwalk.streams import (
+    WORD,
+    Purpose,
+    Streams,
+    _first_beyond,
+    block_uniforms,
+    by_tensors,
+    inverse_cdf,
+    philox,
+)
 
 
 def test_philox_gives_the_published_answers() -> None:
     """Known answers of Philox4x32-10 from the Random123 distribution (kat_vectors)."""
 
     def run(counter: list[int], key: tuple[int, int]) -> list[int]:
-        return [int(w) for w in philox([torch.tensor(c) for c in counter], key)]
+        words = [torch.tensor(c) for c in counter]
+        one, other = philox(words, key), by_tensors(words, key)  # by numpy, and for a compiler
+        assert [int(w) for w in one] == [int(w) for w in other]
+        return [int(w) for w in one]
 
     assert run([0, 0, 0, 0], (0, 0)) == [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
     ones = 0xFFFFFFFF
@@ -106,6 +118,8 @@ def test_a_uniform_on_the_edge_takes_the_next_token() -> None:
     log_probs = torch.tensor([[0.25, 0.25, 0.5]], dtype=torch.float64).log().expand(4, -1)
     edges = torch.tensor([0.0, 0.25, 0.5, 0.75], dtype=torch.float64)
     assert inverse_cdf(log_probs, edges).tolist() == [0, 1, 2, 2]
+    probs = log_probs.exp()  # as an accelerator finds it, without a search
+    assert _first_beyond(probs, probs.cumsum(-1), edges).tolist() == [0, 1, 2, 2]
 
 
 def test_the_published_race_truncates() -> None:

@@ -66,6 +66,11 @@ def philox(counter: list[Tensor], key: tuple[int, int]) -> list[Tensor]:
         from maskwalk.kernels.philox import philox as by_numpy
 
         return by_numpy(counter, key)
+    return by_tensors(counter, key)
+
+
+def by_tensors(counter: list[Tensor], key: tuple[int, int]) -> list[Tensor]:
+    """Philox in plain operations, for a compiler to fuse."""
     c0, c1, c2, c3 = counter
     k0, k1 = key
     for _ in range(10):
@@ -230,6 +235,13 @@ def _inverse_cdf(
         found = torch.searchsorted(cdf, u.unsqueeze(1) * cdf[:, -1:], right=True).squeeze(1)
         if bool(small(found < cdf.shape[1]).all()):
             return found
+    return _first_beyond(probs, cdf, u)
+
+
+def _first_beyond(
+    probs: Float64[Tensor, "n vocab"], cdf: Float64[Tensor, "n vocab"], u: Float64[Tensor, " n"]
+) -> Int[Tensor, " n"]:
+    """The first token beyond u, place by place; the last possible one where none is."""
     # `probs > 0` guards against parallel scans whose rounding is not monotone (CUDA).
     beyond = (cdf > u[:, None] * cdf[:, -1:]) & (probs > 0)
     first = beyond.to(torch.uint8).argmax(-1)

@@ -131,7 +131,7 @@ def test_workers_and_nodes_that_go_change_nothing(
 
     monkeypatch.setattr(Crew, "_hand_out", watched)
     out = tmp_path / "ray"
-    engine = OnRay(Cluster(nodes.address, gpus=0.5), plugins=[str(slow)])
+    engine = OnRay(Cluster(nodes.address, gpus=0.5), plugins=[str(slow)], timeout=300)
     run, words = Run(experiment.jobs(out), out / "records.jsonl", engine), set()
     for number, _ in enumerate(run):
         words.add(run.where)
