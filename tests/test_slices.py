@@ -94,3 +94,19 @@ def test_the_last_look_is_the_same_and_asks_once(monkeypatch: pytest.MonkeyPatch
     assert torch.equal(view.take_marginals(chosen), expected) and asked.calls == 1
     # What it gave up is asked for again, not remembered wrongly.
     assert torch.equal(view.log_marginals_at(chosen), expected) and asked.calls == 2
+
+
+def test_numbers_are_laid_out_alike_however_large_the_canvas(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By numpy where a canvas is small, by torch where it is not: infinite where nothing is."""
+    tokens = torch.tensor([[0, 500, 500, 1], [500, 2, 3, 500]])
+    canvas = Canvas(tokens, tokens != 500, 500)
+    rng = RoundStreams(Streams(0, 2), 0, 4, Draw(), "uniform")
+    packed = torch.tensor([0.5, 0.25, 1.5, 2.5], dtype=torch.float64)
+    inf = float("inf")
+    wanted = [[inf, 0.5, 0.25, inf], [1.5, inf, inf, 2.5]]
+    view = View(canvas, Asked(), rng)
+    assert view.unpack(packed).tolist() == wanted
+    monkeypatch.setattr("maskwalk.decoding.view.small", lambda tensor: tensor)
+    assert view.unpack(packed).tolist() == wanted
