@@ -12,6 +12,7 @@ import torch
 
 from maskwalk.analysis.contract import Stand
 from maskwalk.cli.main import main
+from maskwalk.specs.registry import TABLES
 from maskwalk.worlds.walks.graphs import GRAPHS
 from maskwalk.worlds.walks.laws import WALKS, WalkLaw
 from maskwalk.worlds.walks.oracles import oracle_for
@@ -32,6 +33,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if "gpu" in item.keywords:
                 item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))
+
+
+@pytest.fixture(autouse=True)
+def tables_as_before() -> Iterator[None]:
+    """What a test registers is gone after it: tests in one process do not meet."""
+    before = [(table, set(table.own())) for table in TABLES]
+    yield
+    for table, names in before:
+        for name in set(table.own()) - names:
+            del table._members[name]
 
 
 def small_law(

@@ -333,7 +333,7 @@ def test_a_run_walks_on_a_networkx_graph() -> None:
 
 
 def test_reprs_are_short(three: Results) -> None:
-    for name in WORLDS:
+    for name in set(WORLDS) - set(WORLDS.own()):
         world = WORLDS.build(name)
         assert len(repr(world)) < SHORT and str(world.length) in repr(world)
         assert len(repr(world.oracle())) < SHORT

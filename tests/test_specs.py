@@ -5,10 +5,18 @@ import pytest
 from maskwalk.errors import MaskwalkError
 from maskwalk.samplers import SAMPLERS
 from maskwalk.specs import Registry, Spec, load_installed_plugins, load_plugin, parse
+from maskwalk.specs.registry import TABLES
 from maskwalk.worlds.tasks import TASKS
 from maskwalk.worlds.walks.graphs import GRAPHS
 
 TABLE: Registry[tuple] = Registry("thing", context=("seed",))
+TABLES.remove(TABLE)  # its members are nobody's: they belong into no key of a cell
+
+
+@pytest.fixture(autouse=True)
+def tables_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tables that a test makes are not among those of the package, whose names count."""
+    monkeypatch.setattr("maskwalk.specs.registry.TABLES", [])
 
 
 @TABLE.register("pair")

@@ -22,7 +22,6 @@ from maskwalk.denoisers.resolve import DENOISERS
 from maskwalk.samplers import SAMPLERS
 from maskwalk.specs import load_plugin
 from maskwalk.specs import sources as sources_module
-from maskwalk.specs.registry import TABLES
 from maskwalk.specs.sources import code_of, sources
 from maskwalk.worlds.text.metrics import Reading
 from maskwalk.worlds.world import build_world
@@ -44,16 +43,6 @@ EXPERIMENT = (
     'name = "edited"\nlength = 6\ncount = 64\nmetrics = ["calls", "coherence"]\n'
     'samplers = ["mine_versions", "left_to_right"]\n' + WORLD
 )
-
-
-@pytest.fixture(autouse=True)
-def tables_as_before() -> Any:
-    """What a test registers is gone after it."""
-    before = [set(table.own()) for table in TABLES]
-    yield
-    for table, names in zip(TABLES, before):
-        for name in set(table.own()) - names:
-            del table._members[name]
 
 
 def write_sampler(path: Path, block: int) -> None:
