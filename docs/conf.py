@@ -31,7 +31,7 @@ PAGES = {
     "Choose": ["samplers", "atlas", "worlds", "diagnosis", "leaderboard"],
     "Extend": ["extend", "add_a_sampler", "add_a_world", "your_model", "audit"],
     "Measure": ["experiments", "training", "verify", "scale"],
-    "Results": ["results", "frontier", "reproduction", "language", "theory", "exactness"],
+    "Results": ["results", "models", "frontier", "reproduction", "language", "theory", "exactness"],
     "Reference": ["api", "design"],
 }
 

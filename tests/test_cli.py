@@ -17,6 +17,7 @@ from maskwalk import __version__, resources
 from maskwalk.bench.verdict.run import _Bar
 from maskwalk.cli.common import progress, watched
 from maskwalk.cli.main import app
+from maskwalk.resources import zoo_manifest
 from maskwalk.samplers import SAMPLERS
 
 SMALL = ["--graph", "st_er(nodes=20, p=0.1)", "--length", "8", "--count", "8"]
@@ -209,6 +210,21 @@ def test_the_zoo_is_listed_and_brings_its_graph(cli) -> None:
     found = json.loads(out)
     assert code == 0 and found["walk"] == "lazy(stay=0.5, start='uniform')"
     assert found["coherence"] > 0.7  # .93 of 512 walks on the H200 (docs/training.md)
+
+
+def test_a_card_says_what_the_manifest_holds(cli) -> None:
+    code, out, _ = cli("zoo", "zoo:two_b8")
+    about = zoo_manifest()["two_b8"]
+    assert code == 0 and out.startswith("## zoo:two_b8\n") and about["graph"] in out
+    assert f"{about['bound']:.3f} ± {1.96 * about['bound_se']:.3f} nats" in out
+    assert f"{about['coherence_bisection']:.3f} by `bisection(order=1)`" in out
+    assert "3.86 million parameters" in out and about["sha256"][:16] in out
+    code, out, _ = cli("zoo", "books_ar")
+    assert code == 0 and "causal transformer" in out and "bits per byte" in out
+    code, _, err = cli("zoo", "two_b9")
+    assert code == 2 and "Did you mean 'two_b8'?" in err
+    code, out, _ = cli("zoo", "--cards")
+    assert code == 0 and out == Path("docs/models.md").read_text("utf-8")
 
 
 def test_train_says_what_is_wrong(cli, tmp_path: Path) -> None:

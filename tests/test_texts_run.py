@@ -659,7 +659,7 @@ def test_prepare_and_train_from_the_command_line(
     assert code == 0 and "mine.safetensors.xz" in out
     monkeypatch.setenv("MASKWALK_ZOO", str(tmp_path / "zoo"))
     code, out, _ = cli("zoo")
-    assert code == 0 and "zoo:mine" in out and "bits a byte of held-out books" in out
+    assert code == 0 and "zoo:mine" in out and "bits per byte of held-out books" in out
 
 
 def test_replay_on_the_command_line(cli: Cli, books: TinyBooks) -> None:

@@ -90,6 +90,7 @@ worlds, graphs, walks, tasks, samplers, maskings = (
     table(key) for key in ("worlds", "graphs", "walks", "tasks", "samplers", "maskings")
 )
 denoisers = offer(lambda: [*registered().get("DENOISERS", []), *zoo_names()])
+models = offer(lambda: [*zoo_names(), *(n.removeprefix("zoo:") for n in zoo_names())])
 presets = offer(preset_names)
 kinds = offer(lambda: [*TABLES, "presets"])
 experiments, results, pages = map(offer, (experiment_names, result_names, page_names))
