@@ -22,15 +22,15 @@ named: it brings its world, or its tokenizer.
     maskwalk zoo --cards          # this page
 
 - **Intended use:** testing decoding policies where the truth is known, and trying the commands
-  without training. **Not for** writing texts, and no evidence about models of billions of parameters.
+  without training. **Not for** writing texts; no evidence about models of billions of parameters.
 - **Data:** walks and sequences are drawn from the law that the card names. The books are those of
   [language.md](language.md).
 - **Licence:** Apache-2.0, as the code.
 
 *Bound* is the held-out evidence bound in nats per token (of a causal model the exact value), ± half
-of a 95 % interval. *Floor* is what a perfect denoiser has. *Coherence* is the share of 512 sequences
-that the world can produce, with exact draws. [training.md](training.md) has the method,
-[worlds.md](worlds.md#model-card-the-small-models-of-worlds) what the small models do on their tasks.
+of a 95 % interval. *Floor* is what a perfect denoiser has. *Coherence* is the share of 512
+sequences that the world can produce, with exact draws. Methods: [training.md](training.md). The
+small models on their tasks: [worlds.md](worlds.md#model-card-the-small-models-of-worlds).
 """
 
 
