@@ -13,6 +13,9 @@ quickstart: .venv/core
 	$(BIN)/maskwalk report runs/quickstart
 	@echo "Open runs/quickstart/report.html in a browser."
 
+# One thread for each worker: libraries that start one per core only wait for each other.
+test: export OMP_NUM_THREADS = 1
+test: export OPENBLAS_NUM_THREADS = 1
 test: .venv/dev lint
 	$(BIN)/python -m pytest -n $(WORKERS)
 

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pytest
 import torch
@@ -12,7 +13,15 @@ import torch
 from maskwalk import SAMPLERS
 from maskwalk.bench.cell import Cell, run_cell
 from maskwalk.bench.reels import Reel, record_reel
-from maskwalk.report.player.maps import APART, DISTANCES, MOST_VISITED, walk_map
+from maskwalk.report.player.maps import (
+    APART,
+    DISTANCES,
+    MOST_VISITED,
+    _distances,
+    _layout,
+    _scaled,
+    walk_map,
+)
 from maskwalk.report.player.page import play_page
 from maskwalk.report.player.reels import reel_data
 from maskwalk.report.player.stages import spec_stage, stage_of
@@ -112,6 +121,24 @@ def test_neighbours_stand_near_each_other_and_none_on_another() -> None:
     assert far[joined].mean() < 0.5 * far[apart].mean()
     assert far[~np.eye(40, dtype=bool)].min() > APART - 4
     assert np.ptp(places[:, 0]) >= np.ptp(places[:, 1]) - APART  # its longest side is level
+
+
+@pytest.mark.parametrize("spec", ["st_er(nodes=30, p=0.0)", "st_er(nodes=40, p=0.1)"])
+def test_the_layout_has_no_more_energy_than_networkx_finds(spec: str) -> None:
+    graph = GRAPHS.build(spec, seed=3)
+    steps = _distances(graph, np.arange(graph.nodes), graph.adjacency.toarray() > 0)
+    dist = {i: dict(enumerate(row.tolist())) for i, row in enumerate(steps)}
+    theirs = nx.kamada_kawai_layout(nx.empty_graph(graph.nodes), dist=dist)
+
+    def energy(places: np.ndarray) -> float:
+        """At the scale that suits it best: networkx gives places in the unit square."""
+        far = np.hypot(*(places[:, None] - places[None]).transpose(2, 0, 1))
+        ratio = (far / np.where(steps > 0, steps, 1))[steps > 0]
+        return float(((ratio * ratio.sum() / (ratio**2).sum() - 1) ** 2).sum())
+
+    ours = _layout(steps)
+    assert energy(ours) < 1.02 * energy(np.array([theirs[i] for i in range(graph.nodes)]))
+    assert energy(ours) < 0.8 * energy(_scaled(steps))
 
 
 def test_maps_of_a_large_graph_and_of_too_many_nodes() -> None:
