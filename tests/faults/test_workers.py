@@ -158,7 +158,7 @@ def test_what_counts_as_no_memory(cli: Any, tmp_path: Path, bad: Path) -> None:
 def test_ctrl_c_is_one_line(tmp_path: Path) -> None:
     """To the whole group, as a terminal sends it, while a worker process is at work."""
     file, run = tmp_path / "b.toml", tmp_path / "run"
-    file.write_text(BENCH.replace("count = 16", "count = 2000"))
+    file.write_text(BENCH.replace("count = 16", "count = 20000"))
     words = [sys.executable, "-m", "maskwalk", "bench", str(file), "--out", str(run)]
     process = subprocess.Popen(
         [*words, "--timeout", "100"],
