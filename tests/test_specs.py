@@ -206,3 +206,14 @@ def test_lists_of_specs_are_read_shown_and_built_where_they_are_wanted() -> None
     for code in ("all(parts=[x for x in y])", "all(parts=[one(), 1 + 1])", "all(parts=[one().a])"):
         with pytest.raises(MaskwalkError):
             table.build(code)
+
+
+def test_a_file_that_is_loaded_again_has_its_new_defaults(tmp_path: Path) -> None:
+    file = tmp_path / "edited_defaults.py"
+    for value in (1, 2):
+        file.write_text(
+            "from maskwalk import GRAPHS\n\n"
+            f"@GRAPHS.register('edited_defaults')\ndef make(n=3, *, seed, k={value}): ...\n"
+        )
+        load_plugin(str(file))
+        assert GRAPHS.canonical("edited_defaults") == f"edited_defaults(n=3, k={value})"

@@ -2,6 +2,7 @@
 
 import ast
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from maskwalk.errors import MaskwalkError, check_numbers, shown
@@ -33,6 +34,12 @@ def parse(text: str) -> Spec:
     """Reads a spec string; anything but names, literals and nested specs is refused."""
     if not isinstance(text, str):
         raise MaskwalkError(f"A spec is a string, not {shown(text)}. {HINT}")
+    return _parse(text)
+
+
+@lru_cache(maxsize=4096)
+def _parse(text: str) -> Spec:
+    """Kept: the cells of an experiment name the same few specs again and again."""
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):

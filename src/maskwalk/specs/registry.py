@@ -39,6 +39,7 @@ class Registry(Generic[T]):
         self._parts: dict[str, dict[str, Registry[Any]]] = {}
         self._several: dict[str, tuple[str, ...]] = {}
         self._files: dict[str, tuple[str, ...]] = {}
+        self._canonicals: dict[str, str] = {}
         TABLES.append(self)
 
     @property
@@ -74,6 +75,8 @@ class Registry(Generic[T]):
             self._several[name] = several
             if files:
                 self._files[name] = files
+            for table in (self, *TABLES):  # a spec may name members of other tables
+                table._canonicals.clear()
             return maker
 
         return add
@@ -165,7 +168,11 @@ class Registry(Generic[T]):
 
     def canonical(self, text: str) -> str:
         """The same spec with every parameter written out, in order: what records hold."""
-        return str(self._canonical(parse(text)))
+        known = self._canonicals.get(text) if isinstance(text, str) else None
+        if known is None:
+            known = str(self._canonical(parse(text)))
+            self._canonicals[text] = known
+        return known
 
     def _canonical(self, spec: Spec) -> Spec:
         values, parts = self._bind(spec), self._parts[spec.name]
