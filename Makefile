@@ -19,7 +19,7 @@ test: export OPENBLAS_NUM_THREADS = 1
 test: .venv/dev lint
 	$(BIN)/python -m pytest -n $(WORKERS)
 
-# Small wrong edits of a copy of the source, each of which a test must catch; about 15 minutes.
+# Small wrong edits of a copy of the source, each of which a test must catch; about a quarter of an hour.
 mutants: .venv/dev
 	$(BIN)/python -m tests.mutants.run --workers $(WORKERS)
 

@@ -10,6 +10,7 @@ the time limit, is not. The exit status is 0 only if all are caught.
 
 import argparse
 import compileall
+import json
 import os
 import py_compile
 import shutil
@@ -19,6 +20,7 @@ import tempfile
 import time
 import xml.etree.ElementTree as ET
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import ExitStack
 from pathlib import Path
 from queue import Queue
 
@@ -37,6 +39,7 @@ class Tree:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self.zygote: subprocess.Popen[str] | None = None
         root.mkdir()
         for path in ROOT.iterdir():
             if path.name in COPIED:
@@ -51,21 +54,34 @@ class Tree:
 
     def pytest(self, tests: list[str], timeout: float, *more: str) -> tuple[int | None, str]:
         """Exit status (None: time is up) and output of a run of these tests here."""
+        if self.zygote is None:
+            self.zygote = self._started()
+        assert self.zygote.stdin is not None and self.zygote.stdout is not None
+        request = {"words": [*PYTEST, *more, *tests], "timeout": timeout}
+        self.zygote.stdin.write(json.dumps(request) + "\n")
+        self.zygote.stdin.flush()
+        answer = json.loads(self.zygote.stdout.readline())
+        return answer["status"], answer["output"]
+
+    def _started(self) -> "subprocess.Popen[str]":
         environment = os.environ | {
             "PYTHONPATH": os.pathsep.join((str(self.root / "src"), str(self.root))),
             "PYTHONDONTWRITEBYTECODE": "1",
             "OMP_NUM_THREADS": "1",
+            "OPENBLAS_NUM_THREADS": "1",
             "XDG_CACHE_HOME": str(self.root / ".cache"),
         }
-        words = [sys.executable, "-m", "pytest", *PYTEST, *more, *tests]
-        options: dict = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-        try:
-            done = subprocess.run(
-                words, cwd=self.root, env=environment, timeout=timeout, check=False, **options
-            )
-        except subprocess.TimeoutExpired:
-            return None, ""
-        return done.returncode, done.stdout
+        words = [sys.executable, "-P", str(self.root / "tests" / "mutants" / "zygote.py")]
+        pipes: dict = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        return subprocess.Popen(words, cwd=self.root, env=environment, **pipes)
+
+    def close(self) -> None:
+        """Ends its process."""
+        if self.zygote is not None:
+            assert self.zygote.stdin is not None and self.zygote.stdout is not None
+            self.zygote.stdin.close()
+            self.zygote.wait()
+            self.zygote.stdout.close()
 
     def meets(self, mutant: Mutant) -> tuple[bool, str]:
         """Whether its tests catch a mutant, and what happened."""
@@ -102,10 +118,15 @@ def not_passing(tree: Tree, some: list[Mutant]) -> str:
 def run(some: list[Mutant], workers: int) -> int:
     """Meets all of them; how many were not caught."""
     began, caught = time.perf_counter(), 0
-    with tempfile.TemporaryDirectory(prefix="maskwalk-mutants-") as folder:
+    with (
+        tempfile.TemporaryDirectory(prefix="maskwalk-mutants-") as folder,
+        ExitStack() as closing,
+    ):
         trees: Queue[Tree] = Queue()
         for number in range(min(workers, len(some))):
-            trees.put(Tree(Path(folder) / str(number)))
+            tree = Tree(Path(folder) / str(number))
+            closing.callback(tree.close)
+            trees.put(tree)
 
         def meet(mutant: Mutant) -> tuple[bool, str, float]:
             tree, start = trees.get(), time.perf_counter()
