@@ -12,13 +12,14 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from maskwalk.decoding.generation import generate
 from maskwalk.decoding.stopping import stop_in
 from maskwalk.denoisers.language import LanguageModel, Masked, load
 from maskwalk.denoisers.language.standins import STAND_INS
 from maskwalk.errors import MaskwalkError
-from maskwalk.worlds.text.chat import conversation
+from maskwalk.worlds.text.chat import conversation, wrapped
 from maskwalk.worlds.text.prompt_files import read_prompts
 
 pytest.importorskip("transformers")
@@ -165,6 +166,55 @@ def test_the_end_of_a_turn_ends_an_answer(models: dict[str, LanguageModel]) -> N
     # Outside a chat it is a token like others.
     plain = generate(model, RULE, prompt="the cat", new_tokens=24, draw="llada")
     assert int(plain.new) == 24
+
+
+def test_messages_end_at_the_end_of_a_turn(
+    models: dict[str, LanguageModel], folder: Path, tmp_path: Path, cli: Any
+) -> None:
+    """However a chat is given; a text beside it does not end there."""
+    chat = [{"role": "user", "content": "the cat"}]
+    text: dict[str, Any] = {"new_tokens": 24}
+    turn = models["llada"].tokenizer.convert_tokens_to_ids("<|eot_id|>")
+    model = with_common(models["llada"], turn, prompt="the cat", chat=True, **text)
+    for stop in (False, None):
+        told: dict[str, Any] = text | {"draw": "llada", "stop": stop}
+        plain = generate(model, RULE, prompt="the cat", **told)
+        asked = generate(model, RULE, prompt="the cat", chat=True, **told)
+        assert int(asked.new) < 24 == int(plain.new)
+        one = generate(model, RULE, prompt=chat, **told)
+        both = generate(model, RULE, prompt=["the cat", chat], **told)
+        assert one.answers == asked.answers and one.new.tolist() == asked.new.tolist()
+        assert both.answers == [plain.answers[0], asked.answers[0]]
+        assert both.new.tolist() == [24, int(asked.new)]
+        assert int(one.calls) == int(asked.calls)
+    network: Any = model.denoiser.model  # type: ignore[attr-defined]
+    for file in (folder / "llada").iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    tensors = load_file(tmp_path / "model.safetensors")
+    (head,) = (name for name in tensors if name.endswith("transformer.ff_out.weight"))
+    tensors[head] = network.lm_head.weight.data.to(tensors[head].dtype).contiguous()
+    save_file(tensors, tmp_path / "model.safetensors")
+    (tmp_path / "chats.jsonl").write_text(json.dumps("the cat") + "\n" + json.dumps(chat))
+    words = ("generate", "--denoiser", f"hf:{tmp_path}", "--sampler", RULE, "--draw")
+    words += ("draw(temperature=0, over='all')", "--ties", "index", "--new-tokens", "24", "--json")
+    code, out, err = cli(*words, "--prompt-file", str(tmp_path / "chats.jsonl"))
+    assert code == 0, err
+    assert json.loads(out)["answers"] == [plain.answers[0], asked.answers[0]]
+
+
+def test_rows_with_other_ends_are_decoded_apart(models: dict[str, LanguageModel]) -> None:
+    """The same tokens as a text and as a chat: of one length, and only the chat stops."""
+    chat = [{"role": "user", "content": "the cat"}]
+    text: dict[str, Any] = {"new_tokens": 24}
+    turn = models["llada"].tokenizer.convert_tokens_to_ids("<|eot_id|>")
+    model = with_common(models["llada"], turn, prompt=chat, **text)
+    same = wrapped(model.tokenizer, chat)
+    made = generate(model, RULE, prompt=[same, chat], **text, draw="llada")
+    first = generate(model, RULE, prompt=same, **text, draw="llada")
+    second = generate(model, RULE, prompt=chat, **text, draw="llada")
+    assert torch.equal(made.given[0], made.given[1])
+    assert made.calls.tolist() == [int(first.calls), int(second.calls)] and made.new[1] < 24
+    assert int(second.calls) < int(first.calls)
 
 
 def test_several_ends(models: dict[str, LanguageModel], folder: Path, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 from torch.nn import functional as F
 
-from maskwalk.decoding.answers import Answer, answer_of, turn_ends, unknown_tokens
+from maskwalk.decoding.answers import Answer, answer_of, unknown_tokens
 from maskwalk.decoding.decode import Decoded
 from maskwalk.decoding.draw import Draw
 from maskwalk.decoding.policy import SAMPLERS, Sampler
@@ -121,7 +121,6 @@ def generate(
     rule = SAMPLERS.build(sampler) if isinstance(sampler, str) else sampler
     sizes = {"template": template, "length": length, "new_tokens": new_tokens}
     asked = request(model, prompt, **sizes, count=count, chat=chat, system=system)
-    ends = (*model.ends, *turn_ends(model, asked.rows[0])) if chat or system else model.ends
     strings = _strings(stop_strings, template)
     stop = named.stop if stop is None else stop
     notes = _check(model, asked)
@@ -140,13 +139,12 @@ def generate(
     if trace and (is_several(prompt) or most < len(asked.rows)):
         raise MaskwalkError("A trace goes with one prompt, and with a cache with one text.")
     check_reading(model, (most, max(map(len, asked.rows))), rule.block_size)
-    rule = _stopping(rule, model, stop, ends, strings)
     parts: list[tuple[list[int], Decoded]] = []
     began = time.perf_counter()
     for part, start in together(asked, most, model.mask if guidance else None):
         start = start.to(model.device)
         result = decode_rows(
-            rule,
+            _stopping(rule, model, stop, asked.ends[part[0]], strings),
             reader(model, start, **reading),
             start,
             seed=seed,
@@ -158,7 +156,7 @@ def generate(
         )
         parts.append((part, result))
     seconds = time.perf_counter() - began
-    return _collected(model, asked, parts, ends, strings, seconds, notes, reading.get("skip"))
+    return _collected(model, asked, parts, strings, seconds, notes, reading.get("skip"))
 
 
 def _check(model: LanguageModel, asked: Request) -> tuple[str, ...]:
@@ -215,7 +213,6 @@ def _collected(
     model: LanguageModel,
     asked: Request,
     parts: list[tuple[list[int], Decoded]],
-    ends: tuple[int, ...],
     strings: tuple[str, ...],
     seconds: float,
     notes: tuple[str, ...],
@@ -234,7 +231,8 @@ def _collected(
             begin = int(padding.to(torch.int64).cumprod(0).sum())
             rows[number], given[number] = row[begin:], given[number][begin:]
     answers: list[Answer] = [
-        answer_of(model, row, known, ends, strings) for row, known in zip(rows, given)
+        answer_of(model, row, known, ends, strings)
+        for row, known, ends in zip(rows, given, asked.ends)
     ]
     longest = max(map(len, rows))
     filled = [F.pad(row, (0, longest - len(row)), value=model.mask) for row in rows]

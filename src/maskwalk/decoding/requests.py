@@ -1,9 +1,9 @@
 """What is asked for: prompts to rows, and which rows are decoded together.
 
-Rows of one length are decoded together. With several prompts of different lengths and a network
-that reads several sequences at once (`rows` above 1), shorter ones are filled up in front with
-padding that the network does not look at. With `rows=1` nothing is padded, so the text of a prompt
-has the same bits beside any others; with more, rounding differs.
+Rows of one length and with the same end tokens are decoded together. With several prompts of
+different lengths and a network that reads several sequences at once (`rows` above 1), shorter ones
+are filled up in front with padding that the network does not look at. With `rows=1` nothing is
+padded, so the text of a prompt has the same bits beside any others; with more, rounding differs.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,6 +14,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from maskwalk.decoding.answers import turn_ends
 from maskwalk.denoisers.language.masked import Masked
 from maskwalk.denoisers.language.model import LanguageModel
 from maskwalk.errors import MaskwalkError
@@ -30,6 +31,7 @@ class Request:
 
     rows: list[Tensor]  # of different lengths
     numbers: list[int]  # of each row among those of its prompt: what its randomness goes by
+    ends: list[tuple[int, ...]]  # the tokens that end each row
 
 
 def is_several(prompt: Prompt | Sequence[Prompt]) -> bool:
@@ -40,36 +42,48 @@ def is_several(prompt: Prompt | Sequence[Prompt]) -> bool:
 def request(model: LanguageModel, prompt: Prompt | Sequence[Prompt], **options: Any) -> Request:
     """The canvases of one prompt or of several; options as for `canvas`."""
     if not is_several(prompt):
-        rows = list(canvas(model, prompt=prompt, **options))  # type: ignore[arg-type]
-        return Request(rows, list(range(len(rows))))
+        canvases = [canvas(model, prompt=prompt, **options)]  # type: ignore[arg-type]
+        return _joined(model, canvases, [_is_chat(prompt, options)])
     if not prompt:
         raise MaskwalkError("There is no prompt among the prompts.")
     if options.get("template") is not None:
         raise MaskwalkError("Give prompts or a template, not both.")
-    chats = [one for one in prompt if options.get("chat") or not isinstance(one, str)]
+    kinds = [_is_chat(one, options) for one in prompt]
+    chats = [one for one, chat in zip(prompt, kinds) if chat]
     texts: list[str] = []
     if chats:  # one process for all of them
         texts = wrapped_all(model.tokenizer, chats, options.get("system"))  # type: ignore[arg-type]
     canvases, left = [], iter(texts)
-    for one in prompt:
-        chat = options.get("chat") or not isinstance(one, str)
+    for one, chat in zip(prompt, kinds):
         text = next(left) if chat else None
         canvases.append(canvas(model, prompt=one, rendered=text, **options))  # type: ignore[arg-type]
+    return _joined(model, canvases, kinds)
+
+
+def _is_chat(prompt: Any, options: dict[str, Any]) -> bool:
+    """Whether a prompt is wrapped in the chat template: asked for, or messages."""
+    return bool(options.get("chat")) or not isinstance(prompt, str)
+
+
+def _joined(model: LanguageModel, canvases: list[Tensor], chats: list[bool]) -> Request:
+    """The rows of all canvases; the end of a turn also ends a row that is a chat."""
+    more = [turn_ends(model, rows[0]) if chat else () for rows, chat in zip(canvases, chats)]
     return Request(
         [row for rows in canvases for row in rows],
         [number for rows in canvases for number in range(len(rows))],
+        [(*model.ends, *own) for rows, own in zip(canvases, more) for _ in rows],
     )
 
 
 def together(
     asked: Request, most: int, mask: int | None = None
 ) -> Iterator[tuple[list[int], Int[Tensor, "some length"]]]:
-    """(which rows, their canvas): rows of one length, `most` at a time; with `mask`, rows whose
-    given tokens stand at the same places."""
+    """(which rows, their canvas): rows of one length and of the same ends, `most` at a time; with
+    `mask`, rows whose given tokens stand at the same places."""
     groups: dict[object, list[int]] = {}
-    for number, row in enumerate(asked.rows):
+    for number, (row, ends) in enumerate(zip(asked.rows, asked.ends)):
         alike = len(row) if mask is None else tuple((row != mask).tolist())
-        groups.setdefault(alike, []).append(number)
+        groups.setdefault((alike, ends), []).append(number)
     for group in groups.values():
         for start in range(0, len(group), most):
             part = group[start : start + most]
@@ -83,7 +97,7 @@ def padded(asked: Request) -> tuple[Request, int]:
     first = {int(row[0]) for row in asked.rows}
     filler = next(token for token in range(len(first) + 1) if token not in first)
     rows = [torch.cat([row.new_full((longest - len(row),), filler), row]) for row in asked.rows]
-    return Request(rows, asked.numbers), filler
+    return Request(rows, asked.numbers, asked.ends), filler
 
 
 def can_pad(model: LanguageModel, asked: Request) -> bool:
