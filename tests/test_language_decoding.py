@@ -12,15 +12,16 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
 
 from maskwalk.decoding.generation import generate
 from maskwalk.decoding.stopping import stop_in
 from maskwalk.denoisers.language import LanguageModel, Masked, load
 from maskwalk.denoisers.language.standins import STAND_INS
 from maskwalk.errors import MaskwalkError
+from maskwalk.samplers import SAMPLERS
 from maskwalk.worlds.text.chat import conversation, wrapped
 from maskwalk.worlds.text.prompt_files import read_prompts
+from tests.text_files import with_head
 
 pytest.importorskip("transformers")
 PROMPTS = ["the cat", "a walk on a graph visits one", "once upon a time there was", "door"]
@@ -86,6 +87,19 @@ def test_padding_is_not_read(name: str, models: dict[str, LanguageModel], folder
     bare = together.denoiser(tokens[:, 3:])
     assert torch.allclose(padded(tokens).exp(), bare.exp(), atol=1e-5)
     assert not torch.allclose(together.denoiser(tokens).exp(), bare.exp(), atol=1e-3)
+
+
+def test_no_sampler_sees_padding(folder: Path) -> None:
+    """Drawn texts, too, are those of each prompt alone, whatever rule says where."""
+    model = load(folder / "llada", rows=2)
+    prompts, text = ["a walk on", "cat"], {"new_tokens": 6, "seed": 5}
+    for name in SAMPLERS:
+        every = generate(model, name, prompt=prompts, **text)  # type: ignore[arg-type]
+        alone = [generate(model, name, prompt=one, **text) for one in prompts]  # type: ignore[arg-type]
+        assert every.answers == [one.answers[0] for one in alone], name
+        assert every.calls.tolist() == [int(one.calls) for one in alone], name
+    nested = SAMPLERS.build("blocks(size=4, inner=halton(steps=2))")
+    assert nested.by_place and not SAMPLERS.build("bisection").by_place
 
 
 def test_files_of_prompts(tmp_path: Path, cli: Any, folder: Path) -> None:
@@ -188,12 +202,7 @@ def test_messages_end_at_the_end_of_a_turn(
         assert both.new.tolist() == [24, int(asked.new)]
         assert int(one.calls) == int(asked.calls)
     network: Any = model.denoiser.model  # type: ignore[attr-defined]
-    for file in (folder / "llada").iterdir():
-        (tmp_path / file.name).write_bytes(file.read_bytes())
-    tensors = load_file(tmp_path / "model.safetensors")
-    (head,) = (name for name in tensors if name.endswith("transformer.ff_out.weight"))
-    tensors[head] = network.lm_head.weight.data.to(tensors[head].dtype).contiguous()
-    save_file(tensors, tmp_path / "model.safetensors")
+    with_head(folder / "llada", tmp_path, network.lm_head.weight.data)
     (tmp_path / "chats.jsonl").write_text(json.dumps("the cat") + "\n" + json.dumps(chat))
     words = ("generate", "--denoiser", f"hf:{tmp_path}", "--sampler", RULE, "--draw")
     words += ("draw(temperature=0, over='all')", "--ties", "index", "--new-tokens", "24", "--json")

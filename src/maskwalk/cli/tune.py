@@ -87,6 +87,7 @@ def tune(
     from maskwalk.bench.tuning.result import summary
     from maskwalk.bench.tuning.search import FILE, Search, check_budgets, load_rows
     from maskwalk.decoding.draw import read_draw
+    from maskwalk.decoding.presets import around
     from maskwalk.denoisers.language.source import is_text_model
     from maskwalk.samplers import SAMPLERS
 
@@ -100,6 +101,7 @@ def tune(
         options = options_of(tokenizer, rows, model_option)
         how = {"draw": drawn[0], "ties": drawn[1], "seed": seed, "judge": judge}
         how |= {"texts": whole("written", written, 1), "paths": whole("paths", paths, 1)}
+        how |= {k: v for k, v in around(preset).items() if v}  # a canvas is filled to its end
         masked, job = _on_text(denoiser, options, texts, length, count, how, device)
     else:
         if texts or tokenizer or rows or model_option or judge:

@@ -73,6 +73,7 @@ def generate(
     new_tokens: int | None = None,
     count: int = 1,
     seed: int = 0,
+    numbers: Sequence[int] | None = None,
     preset: str | None = None,
     draw: Draw | str | None = None,
     ties: str | None = None,
@@ -91,6 +92,9 @@ def generate(
 
     `prompt`: a text, the messages of a chat ({"role", "content"}), or a list of either: `count`
     texts of each, in that order. A prompt's texts do not depend on what else is in the list.
+
+    `numbers`: of every prompt the number of its first text, 0 by default. A text depends on the
+    seed and its number, so prompts with numbers of their own are drawn apart.
 
     `preset`: a decoding by name (`PRESETS`); what is said beside it goes before it. `draw` may be a
     preset too: its draw and its ties alone.
@@ -120,7 +124,7 @@ def generate(
     sampler = sampler or named.sampler or plain
     rule = SAMPLERS.build(sampler) if isinstance(sampler, str) else sampler
     sizes = {"template": template, "length": length, "new_tokens": new_tokens}
-    asked = request(model, prompt, **sizes, count=count, chat=chat, system=system)
+    asked = request(model, prompt, numbers, **sizes, count=count, chat=chat, system=system)
     strings = _strings(stop_strings, template)
     stop = named.stop if stop is None else stop
     notes = _check(model, asked)
@@ -131,7 +135,7 @@ def generate(
         "cache": cache,
         "block_size": rule.block_size,
     }
-    if can_pad(model, asked) and not guidance and cache is None:
+    if can_pad(model, asked, rule) and not guidance and cache is None:
         asked, reading["skip"] = padded(asked)
     most = 1 if cache is not None else len(asked.rows)
     if is_several(prompt):
@@ -149,6 +153,7 @@ def generate(
             start,
             seed=seed,
             ids=torch.tensor([asked.numbers[i] for i in part]),
+            back=torch.tensor([asked.back[i] for i in part]) if "skip" in reading else None,
             draw=draw,
             ties=ties,
             trace=trace,
@@ -156,7 +161,7 @@ def generate(
         )
         parts.append((part, result))
     seconds = time.perf_counter() - began
-    return _collected(model, asked, parts, strings, seconds, notes, reading.get("skip"))
+    return _collected(model, asked, parts, strings, seconds, notes)
 
 
 def _check(model: LanguageModel, asked: Request) -> tuple[str, ...]:
@@ -216,7 +221,6 @@ def _collected(
     strings: tuple[str, ...],
     seconds: float,
     notes: tuple[str, ...],
-    skip: int | None,
 ) -> Generated:
     """The rows of all parts in their order, without padding in front."""
     count = len(asked.rows)
@@ -227,8 +231,7 @@ def _collected(
         where = torch.tensor(part)
         calls[where], rounds[where] = result.calls.cpu(), result.rounds.cpu()
         for number, row in zip(part, result.tokens.cpu()):
-            padding = asked.rows[number] == (-1 if skip is None else skip)
-            begin = int(padding.to(torch.int64).cumprod(0).sum())
+            begin = asked.back[number]
             rows[number], given[number] = row[begin:], given[number][begin:]
     answers: list[Answer] = [
         answer_of(model, row, known, ends, strings)

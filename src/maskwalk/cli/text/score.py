@@ -68,6 +68,7 @@ def score(
     from maskwalk.bench.run import Run, engine
     from maskwalk.bench.scoring import READING, Exam, exam_jobs
     from maskwalk.decoding.draw import preset_sampler, read_draw
+    from maskwalk.decoding.presets import around
     from maskwalk.samplers import SAMPLERS
     from maskwalk.stats import half_width, settled_se
     from maskwalk.worlds.metrics import METRICS
@@ -86,10 +87,11 @@ def score(
         chat,
         drawn,
         broken,
-        seed_number("seed", seed),
-        compare,
-        pattern,
-        ("\n",) if until is None else tuple(until),
+        **around(preset),
+        seed=seed_number("seed", seed),
+        compare=compare,
+        pattern=pattern,
+        until=("\n",) if until is None else tuple(until),
     )
     assert exam.marking  # its words are checked before anything is loaded
     causal = exam.load(check_device(device)).causal
