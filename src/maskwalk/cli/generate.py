@@ -75,7 +75,8 @@ def generate(
     cache: Annotated[
         str | None,
         typer.Option(
-            help="prefix or dual: keys and values kept within a block. Faster; changes the result."
+            help="prefix or dual: keys and values kept within a block. Changes the result; at one "
+            "row of 8 billion parameters on an H200 it saved no time (benchmarks/RESULTS.md)."
         ),
     ] = None,
     chat: Annotated[bool, typer.Option(help="Wrap the prompt in the chat template.")] = False,
@@ -211,7 +212,7 @@ def generate(
         named = preset if preset in PRESETS else None
         said = {"score_grid": score_grid, "stop": stop, "special": special}
         said = {name: value for name, value in said.items() if value is not None}
-        decoding += around_line(**around(preset) | said)
+        decoding += around_line(**around(preset) | said, guidance=guidance, cache=cache)
         shown = (text["stop_strings"], not answer_only, chat)
         shows = Stream(model, *shown) if stream else None
         with shows or nullcontext():

@@ -51,7 +51,7 @@ class Generated:
     rounds: Int[Tensor, " count"]
     seconds: float
     trace: Trace | None = None
-    notes: tuple[str, ...] = ()  # what is odd about what was given
+    notes: tuple[str, ...] = ()  # what is odd about what was given; what changed the answers
 
     def __repr__(self) -> str:
         per_call = self.tokens_per_call
@@ -109,7 +109,7 @@ def generate(
     default; 1e-12 ranks as code does that does not round.
 
     `guidance`: the scale of classifier-free guidance. `cache`: "prefix" or "dual", keys and values
-    kept while a block is filled: faster, and another result (block_cache.py).
+    kept while a block is filled: another result (block_cache.py).
 
     `on_round` is told at first and after every round which texts are open, and their tokens.
     """
@@ -147,9 +147,11 @@ def generate(
     began = time.perf_counter()
     for part, start in together(asked, most, model.mask if guidance else None):
         start = start.to(model.device)
+        asking = reader(model, start, **reading)
+        notes = tuple(dict.fromkeys((*notes, *getattr(asking, "changes", ()))))
         result = decode_rows(
             _stopping(rule, model, stop, asked.ends[part[0]], strings),
-            reader(model, start, **reading),
+            asking,
             start,
             seed=seed,
             ids=torch.tensor([asked.numbers[i] for i in part]),

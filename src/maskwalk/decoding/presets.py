@@ -105,11 +105,20 @@ def around(name: str) -> dict[str, Any]:
     return {"score_grid": named.score_grid, "stop": named.stop, "special": named.special}
 
 
-def around_line(score_grid: float | None, stop: bool | None, special: bool) -> str:
-    """The same as options of a command, where they are not the usual ones."""
+def around_line(
+    score_grid: float | None,
+    stop: bool | None,
+    special: bool,
+    guidance: float = 0.0,
+    cache: str | None = None,
+) -> str:
+    """The same and what else changes answers, as options of a command, where they are not the
+    usual ones."""
     words = [] if score_grid is None else [f"--score-grid {score_grid:g}"]
     words += [] if stop is None else ["--stop" if stop else "--no-stop"]
     words += ["--special"] if special else []
+    words += [f"--guidance {guidance:g}"] if guidance else []
+    words += [] if cache is None else [f"--cache {cache}"]
     return "".join(f" {word}" for word in words)
 
 
