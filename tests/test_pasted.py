@@ -161,3 +161,11 @@ def test_the_papers_experiment_on_text_runs(
     specs = {json.loads(row)["sampler"] for row in rows}
     assert {"bisection(order=2)"} < specs and "left_to_right()" not in specs
     assert (models / "runs" / "owt" / "report.html").exists()
+
+
+def test_every_row_of_the_support_table_has_a_grade() -> None:
+    page = (ROOT / "docs" / "your_model.md").read_text()
+    table = page.partition("| model | as | grade |")[2].partition("\n\n")[0]
+    grades = [line.split(" | ")[2] for line in table.splitlines()[2:]]
+    legend = re.findall(r"\*\*([A-D])\*\* \w", page)
+    assert len(grades) == 15 and set(grades) == {*legend, "–"} and legend == ["A", "B", "C", "D"]
