@@ -65,5 +65,5 @@ clean:
 	touch $@
 
 .venv/dev: pyproject.toml | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev,bench,browser,libraries]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev,bench,browser,libraries,harness]"
 	touch $@

@@ -1,6 +1,9 @@
 """The prefix and the dual cache: what they keep is what Fast-dLLM's loops keep, token for token;
 exact where nothing has changed, and the change they make elsewhere is the one they say."""
 
+import json
+import shlex
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -77,11 +80,37 @@ def states(network: Any, tokens: list[int], places: list[int], kept: Kept) -> tu
     return norm(x, network.model.norm.weight) @ network.lm_head.weight.T, now
 
 
+Choice = Callable[[dict[int, float]], list[int]]
+
+
+def two_surest(sure: dict[int, float]) -> list[int]:
+    return sorted(sure, key=lambda i: -sure[i])[:2]
+
+
 def by_loop(model: LanguageModel, prompt: list[int], new: int, kind: str) -> list[int]:
     """Fast-dLLM's loops with a cache: blocks of 6, two tokens a step, the surest first."""
+    return looped(model, prompt, new, kind, two_surest)[0]
+
+
+def by_threshold(
+    model: LanguageModel, prompt: list[int], new: int, kind: str, tau: float
+) -> tuple[list[int], int]:
+    """The same with its threshold: all that are as sure, and the surest in any case."""
+
+    def chosen(sure: dict[int, float]) -> list[int]:
+        best = max(sure, key=lambda i: sure[i])
+        return [i for i in sure if i == best or sure[i] >= tau]
+
+    return looped(model, prompt, new, kind, chosen)
+
+
+def looped(
+    model: LanguageModel, prompt: list[int], new: int, kind: str, choice: Choice
+) -> tuple[list[int], int]:
+    """(tokens, calls)."""
     network: Any = model.denoiser.model  # type: ignore[attr-defined]
     shift = int(model.denoiser.shifted)  # type: ignore[attr-defined]
-    canvas = [*prompt, *[model.mask] * new]
+    canvas, calls = [*prompt, *[model.mask] * new], 0
     for start in range(len(prompt), len(canvas), 6):
         end, first = min(start + 6, len(canvas)), max(0, start - shift)
         again = list(range(first, len(canvas) if kind == "prefix" else end))
@@ -91,12 +120,13 @@ def by_loop(model: LanguageModel, prompt: list[int], new: int, kind: str) -> lis
             logits, now = states(network, [canvas[i] for i in places], places, kept)
             table = {i: logits[places.index(max(0, i - shift))] for i in left}
             sure = {i: float(torch.softmax(row, -1).max()) for i, row in table.items()}
-            for i in sorted(left, key=lambda i: -sure[i])[:2]:
+            calls += 1
+            for i in choice(sure):
                 canvas[i] = int(table[i].argmax())
             if not kept:
                 kept = [(k[:, outside], v[:, outside]) for k, v in now]
             places = again
-    return canvas
+    return canvas, calls
 
 
 @pytest.mark.parametrize("kind", CACHES)
@@ -165,3 +195,41 @@ def test_what_is_refused(
 ) -> None:
     with pytest.raises(MaskwalkError, match=says):
         generate(models[name], prompt="the cat", length=24, **options)
+
+
+def test_what_changes_the_answers_is_said(folder: Path, cli: Any) -> None:
+    """On the terminal, in JSON, and in the line that gives the same text again."""
+    if not (folder / "llada").exists():
+        STAND_INS["llada"](folder / "llada")
+    words = ["generate", "--denoiser", f"hf:{folder / 'llada'}", "--preset", "llada", "--sampler"]
+    words += [RULE, "--prompt", "the cat", "--new-tokens", "12"]
+    dual = "dual cache: answers within a block are approximate"
+    for more, note in (
+        (("--cache", "dual"), dual),
+        (("--guidance", "0.5"), "classifier-free guidance 0.5"),
+    ):
+        code, out, err = cli(*words, *more)
+        assert code == 0 and f"Note: {note}." in " ".join(err.split()), err
+        line = next(line for line in out.splitlines() if line.startswith("--sampler"))
+        assert line.endswith(f"--special {' '.join(more)}")
+        code, again, err = cli(*words[:3], *words[-4:], *shlex.split(line))
+        assert again.splitlines()[0] == out.splitlines()[0]
+        code, out, _ = cli(*words, *more, "--json")
+        assert json.loads(out)["notes"].count(note) == 1
+    assert note not in cli(*words, "--json")[1]
+
+
+def test_fast_dllms_threshold_with_a_cache(models: dict[str, LanguageModel]) -> None:
+    """Its threshold in every block, prefix and dual: tokens and calls of a plain loop."""
+    rule = "blocks(size=6, inner=threshold_drawn(tau={}))"
+    several = set()
+    for name in ("llada", "dream"):
+        model = models[name]
+        for kind in CACHES:
+            for prompt, tau in (("t", 0.3), ("the cat sat on", 0.5), ("once upon a time", 0.9)):
+                text: dict[str, Any] = {"prompt": prompt, "new_tokens": 18, "cache": kind}
+                made = generate(model, rule.format(tau), preset="fast_dllm", **text)
+                tokens, calls = by_threshold(model, model.encode(prompt), 18, kind, tau)
+                assert made.tokens[0].tolist() == tokens and int(made.calls) == calls
+                several.add(calls)
+    assert min(several) < 18 and len(several) > 2  # the threshold does something

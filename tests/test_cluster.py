@@ -2,12 +2,14 @@
 is refused in a sentence. tests/faults/test_cluster.py has a real one.
 """
 
+import json
 import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from maskwalk.bench.beside import Beside
@@ -23,6 +25,7 @@ from maskwalk.denoisers.files import Pretrained, save_pretrained
 from maskwalk.denoisers.network.weights import DDiTConfig, layout
 from maskwalk.errors import MaskwalkError
 from maskwalk.specs import load_plugin
+from tests.text_files import own_model
 
 WORLD = "walk(graph=file(path='edges.txt'), law=lazy(), length=4)"
 
@@ -59,6 +62,19 @@ def test_options_that_do_not_fit_are_refused(
     ):
         code, _, err = cli(*words, *more)
         assert code == 2 and sentence in " ".join(err.split()), (more, err)
+    texts = (str(tmp_path / "q.jsonl"), "--denoiser", "zoo:books_mdm")
+    (tmp_path / "q.jsonl").write_text('{"prompt": "a", "answer": "b"}')
+    for words_of in (
+        ("text", "score", *texts),
+        ("tune", *texts[1:]),
+        ("evaluate", "entropy(block=2)", *texts[1:]),
+    ):
+        for more, sentence in (
+            (("--engine", "rai"), "Did you mean 'ray'?"),
+            (("--address", "auto"), "--address belongs to --engine ray."),
+        ):
+            code, _, err = cli(*words_of, *more)
+            assert code == 2 and sentence in " ".join(err.split()), (words_of, err)
     with pytest.raises(MaskwalkError, match="run the command on a node of the cluster"):
         connect(Cluster("ray://head:10001"))
     monkeypatch.setitem(sys.modules, "ray", None)
@@ -112,6 +128,22 @@ def test_files_with_a_relative_path_travel(
     unpack(parcel)  # a second worker of the node
     assert Path.cwd().stat().st_ino == first
     assert len(list((tmp_path / "cache" / "cluster").iterdir())) == 1
+
+
+def test_what_a_job_on_text_names_travels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder of an hf: model, a file with a function, texts and questions."""
+    monkeypatch.chdir(tmp_path)
+    Path("llada").mkdir()
+    for name in ("llada/config.json", "own.py", "texts.txt", "score"):
+        Path(name).write_text("{}")
+    arguments = {
+        "subject": {"model": "hf:llada", "texts": "texts.txt"},
+        "sampler": "random(block=1)",
+    }
+    more = {"model": "own.py:model", "pattern": "x" * 5000, "until": ["\n", "\0"]}
+    parcel = pack([Job("a", "tune_text", arguments), Job("b", "score", more)])
+    assert set(parcel.files) == {"llada/config.json", "texts.txt", "own.py"}
+    assert set(pack([Job("c", "score", {"model": "hf:gpt2"})]).files) == set()
 
 
 def test_an_absolute_path_has_to_be_on_every_node(cell: Cell, tmp_path: Path) -> None:
@@ -171,3 +203,39 @@ def test_an_engine_beside_something_else(cell: Cell) -> None:
     with Beside(broken, jobs) as team, pytest.raises(MaskwalkError, match="gone"):
         list(team)
     assert team.ready() == 0
+
+
+# ---- commands on text
+
+
+class Recorder:
+    """An engine that runs jobs here and notes them."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+        self.state = ""
+
+    def __call__(self, jobs: Any) -> Any:
+        self.done += [job.function for job in jobs]
+        yield from here()(jobs)
+
+
+def test_jobs_on_text_go_to_the_engine(
+    cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`text score`, `tune`, and the baselines of `evaluate`; a policy itself runs here."""
+    np.save(tmp_path / "tokens.npy", np.arange(48).reshape(8, 6) * 7 % 4)
+    rows = [{"template": "12{2}046", "answer": "34"}]
+    (tmp_path / "q.jsonl").write_text(json.dumps(rows[0]))
+    own = ("--denoiser", f"{own_model(tmp_path)}:model", "--texts", str(tmp_path / "tokens.npy"))
+    own += ("--length", "6", "--count", "4", "--written", "2", "--paths", "1")
+    sums = ("--denoiser", "oracle", "--world", "addition(digits=2)", "--sampler", "left_to_right")
+    for words, function in (
+        (("text", "score", str(tmp_path / "q.jsonl"), *sums), "score"),
+        (("tune", *own, "--calls", "3", "--samplers", "random(block=2)"), "tune_text"),
+        (("evaluate", "entropy(block=2)", *own), "tune_text"),
+    ):
+        place = Recorder()
+        monkeypatch.setattr("maskwalk.cli.engines.cluster_named", lambda *_, p=place: p)
+        code, _, err = cli(*words, "--engine", "ray", "--json")
+        assert code == 0 and place.done and set(place.done) == {function}, (words, err)

@@ -1,6 +1,6 @@
 """lm-evaluation-harness with a model of ours, on tasks made of local files.
 
-Skipped where `lm-eval` is not installed (pip install 'maskwalk[harness]').
+`make test` installs the harness; skipped where it is not (pip install 'maskwalk[harness]').
 """
 
 import json
@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 import torch
 
+from maskwalk.decoding.generation import generate
 from maskwalk.errors import MaskwalkError
-from tests.text_files import LINES
+from tests.text_files import LINES, eager
 
 pytest.importorskip("transformers")
 pytestmark = pytest.mark.filterwarnings("ignore")  # the harness and its libraries have many
@@ -105,6 +106,50 @@ def test_what_argmax_draws_write_is_greedy(folder: Path) -> None:
     assert best.generate_until([asked(LINES[0], {"max_gen_toks": 3, "until": [written]})]) == [""]
 
 
+def test_a_preset_is_that_of_generate(folder: Path) -> None:
+    """Texts and likelihoods: what is ranked, what may be drawn, and that an end stops nothing."""
+    eagerly = eager(folder / "llada", folder / "eager")
+    made = harness.MaskwalkLM(f"hf:{eagerly}", preset="llada")
+    asks = [asked(line, {"max_gen_toks": 12}) for line in LINES]
+    text: dict[str, Any] = {"new_tokens": 12}
+    whole, drawn = (
+        [generate(made.model, prompt=line, **told, **text).answers[0] for line in LINES]
+        for told in ({"preset": "llada"}, {"sampler": made.rule, "draw": "llada"})
+    )
+    assert made.generate_until(asks) == whole != drawn
+    left = harness.MaskwalkLM(f"hf:{eagerly}", "left_to_right", preset="llada", draw="draw()")
+    own, after = left.model, left.model.encode("cat")[:1]
+    row = torch.tensor([[*own.encode(LINES[0]), own.mask]])
+    with torch.no_grad():
+        logits = own.denoiser.model(row).logits[0, -1]
+    logits[own.mask] = -torch.inf  # any other token may be drawn
+    found, _ = left._scored(0, own.encode(LINES[0]), after, False)
+    assert found == pytest.approx(float(logits.log_softmax(-1)[after[0]]), abs=1e-4)
+    plain = harness.MaskwalkLM(f"hf:{eagerly}", "left_to_right")
+    assert plain._scored(0, own.encode(LINES[0]), after, False)[0] > found + 1e-3
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_requests_together_are_answered_as_alone(folder: Path, rows: int) -> None:
+    made = harness.MaskwalkLM(f"hf:{folder / 'llada'}", "entropy(block=2)", seed=3, rows=rows)
+    sizes = (7, 9, 7, 7)
+    asks = [asked(line, {"max_gen_toks": n}) for line, n in zip((*LINES, LINES[0]), sizes)]
+    found = made.generate_until(asks)
+    for number, (ask, size) in enumerate(zip(asks, sizes)):
+        told: dict[str, Any] = {"prompt": ask.args[0], "new_tokens": size, "seed": 3}
+        alone = generate(made.model, made.rule, numbers=[number], **told)
+        assert found[number] == alone.answers[0]
+    assert found[0] != found[3]  # the same context, drawn apart
+
+
+def test_a_chat_ends_at_the_end_of_its_turn(folder: Path) -> None:
+    made = harness.MaskwalkLM(f"hf:{folder / 'llada'}")
+    turn = made.model.tokenizer.convert_tokens_to_ids("<|eot_id|>")
+    assert turn not in made._ending(["<|eot_id|>"]).ends  # a text, until a template wrote it
+    context = made.apply_chat_template([{"role": "user", "content": "the cat"}])
+    assert turn in made._ending([context]).ends and turn not in made.model.ends
+
+
 def test_rolling_windows_add_up(model: Any) -> None:
     text = " ".join(LINES * 9)
     tokens, width = model.model.encode(text), model.model.longest
@@ -132,9 +177,11 @@ def test_arguments_as_the_harness_hands_them_over(folder: Path) -> None:
     for arguments, sentence in (
         ({"nobody": 1}, "Unknown argument"),
         ({"sampler": "nobody"}, "Unknown sampler"),
+        ({"chat": "true"}, "Unknown argument"),
     ):
-        with pytest.raises(MaskwalkError, match=sentence):
+        with pytest.raises(MaskwalkError, match=sentence) as problem:
             harness.MaskwalkLM(f"hf:{folder / 'llada'}", **arguments)
+        assert str(problem.value).count("chat") == ("chat" in arguments)  # it is no argument
     with pytest.raises(MaskwalkError, match="cannot be replayed"):
         harness.MaskwalkLM(f"hf:{folder / 'llada'}", "p2(steps=4)").loglikelihood([asked("", "a")])
 

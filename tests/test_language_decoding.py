@@ -18,8 +18,10 @@ from maskwalk.decoding.stopping import stop_in
 from maskwalk.denoisers.language import LanguageModel, Masked, load
 from maskwalk.denoisers.language.standins import STAND_INS
 from maskwalk.errors import MaskwalkError
-from maskwalk.worlds.text.chat import conversation
+from maskwalk.samplers import SAMPLERS
+from maskwalk.worlds.text.chat import conversation, wrapped
 from maskwalk.worlds.text.prompt_files import read_prompts
+from tests.text_files import with_head
 
 pytest.importorskip("transformers")
 PROMPTS = ["the cat", "a walk on a graph visits one", "once upon a time there was", "door"]
@@ -85,6 +87,19 @@ def test_padding_is_not_read(name: str, models: dict[str, LanguageModel], folder
     bare = together.denoiser(tokens[:, 3:])
     assert torch.allclose(padded(tokens).exp(), bare.exp(), atol=1e-5)
     assert not torch.allclose(together.denoiser(tokens).exp(), bare.exp(), atol=1e-3)
+
+
+def test_no_sampler_sees_padding(folder: Path) -> None:
+    """Drawn texts, too, are those of each prompt alone, whatever rule says where."""
+    model = load(folder / "llada", rows=2)
+    prompts, text = ["a walk on", "cat"], {"new_tokens": 6, "seed": 5}
+    for name in SAMPLERS:
+        every = generate(model, name, prompt=prompts, **text)  # type: ignore[arg-type]
+        alone = [generate(model, name, prompt=one, **text) for one in prompts]  # type: ignore[arg-type]
+        assert every.answers == [one.answers[0] for one in alone], name
+        assert every.calls.tolist() == [int(one.calls) for one in alone], name
+    nested = SAMPLERS.build("blocks(size=4, inner=halton(steps=2))")
+    assert nested.by_place and not SAMPLERS.build("bisection").by_place
 
 
 def test_files_of_prompts(tmp_path: Path, cli: Any, folder: Path) -> None:
@@ -165,6 +180,50 @@ def test_the_end_of_a_turn_ends_an_answer(models: dict[str, LanguageModel]) -> N
     # Outside a chat it is a token like others.
     plain = generate(model, RULE, prompt="the cat", new_tokens=24, draw="llada")
     assert int(plain.new) == 24
+
+
+def test_messages_end_at_the_end_of_a_turn(
+    models: dict[str, LanguageModel], folder: Path, tmp_path: Path, cli: Any
+) -> None:
+    """However a chat is given; a text beside it does not end there."""
+    chat = [{"role": "user", "content": "the cat"}]
+    text: dict[str, Any] = {"new_tokens": 24}
+    turn = models["llada"].tokenizer.convert_tokens_to_ids("<|eot_id|>")
+    model = with_common(models["llada"], turn, prompt="the cat", chat=True, **text)
+    for stop in (False, None):
+        told: dict[str, Any] = text | {"draw": "llada", "stop": stop}
+        plain = generate(model, RULE, prompt="the cat", **told)
+        asked = generate(model, RULE, prompt="the cat", chat=True, **told)
+        assert int(asked.new) < 24 == int(plain.new)
+        one = generate(model, RULE, prompt=chat, **told)
+        both = generate(model, RULE, prompt=["the cat", chat], **told)
+        assert one.answers == asked.answers and one.new.tolist() == asked.new.tolist()
+        assert both.answers == [plain.answers[0], asked.answers[0]]
+        assert both.new.tolist() == [24, int(asked.new)]
+        assert int(one.calls) == int(asked.calls)
+    network: Any = model.denoiser.model  # type: ignore[attr-defined]
+    with_head(folder / "llada", tmp_path, network.lm_head.weight.data)
+    (tmp_path / "chats.jsonl").write_text(json.dumps("the cat") + "\n" + json.dumps(chat))
+    words = ("generate", "--denoiser", f"hf:{tmp_path}", "--sampler", RULE, "--draw")
+    words += ("draw(temperature=0, over='all')", "--ties", "index", "--new-tokens", "24", "--json")
+    code, out, err = cli(*words, "--prompt-file", str(tmp_path / "chats.jsonl"))
+    assert code == 0, err
+    assert json.loads(out)["answers"] == [plain.answers[0], asked.answers[0]]
+
+
+def test_rows_with_other_ends_are_decoded_apart(models: dict[str, LanguageModel]) -> None:
+    """The same tokens as a text and as a chat: of one length, and only the chat stops."""
+    chat = [{"role": "user", "content": "the cat"}]
+    text: dict[str, Any] = {"new_tokens": 24}
+    turn = models["llada"].tokenizer.convert_tokens_to_ids("<|eot_id|>")
+    model = with_common(models["llada"], turn, prompt=chat, **text)
+    same = wrapped(model.tokenizer, chat)
+    made = generate(model, RULE, prompt=[same, chat], **text, draw="llada")
+    first = generate(model, RULE, prompt=same, **text, draw="llada")
+    second = generate(model, RULE, prompt=chat, **text, draw="llada")
+    assert torch.equal(made.given[0], made.given[1])
+    assert made.calls.tolist() == [int(first.calls), int(second.calls)] and made.new[1] < 24
+    assert int(second.calls) < int(first.calls)
 
 
 def test_several_ends(models: dict[str, LanguageModel], folder: Path, tmp_path: Path) -> None:

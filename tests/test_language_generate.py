@@ -2,7 +2,6 @@
 
 import json
 import re
-import shlex
 import subprocess
 import sys
 from dataclasses import replace
@@ -334,39 +333,6 @@ def test_the_documents_recipes_run(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert len(blocks) == 7  # the stand-ins, five recipes, replay
     for number, block in enumerate(blocks):
         exec(compile(block, f"your_model.md[{number}]", "exec"), {})
-
-
-# What a user pastes, on stand-ins: the name becomes a folder, the length fits, no accelerator.
-STANDS_FOR = {"GSAI-ML/LLaDA": "llada", "Dream-org/": "dream", "apple/DiffuCoder": "dream"}
-
-
-def pasted() -> list[list[str]]:
-    lines = (ROOT / "docs" / "your_model.md").read_text().splitlines()
-    words = [shlex.split(line) for line in lines if line.startswith("    maskwalk generate")]
-    return [line[1:] for line in words if any(name in " ".join(line) for name in STANDS_FOR)]
-
-
-@pytest.mark.parametrize("line", pasted(), ids=lambda line: line[2])
-def test_what_a_user_pastes_runs(line: list[str], cli: Any, folder: Path) -> None:
-    words = list(line)
-    for name, value in (("--device", None), ("--precision", None), ("--device-map", "cpu")):
-        if name in words:
-            at = words.index(name)
-            words[at : at + 2] = [] if value is None else [name, value]
-    if "--device-map" in words:
-        pytest.importorskip("accelerate")
-    stand = next(own for name, own in STANDS_FOR.items() if name in words[2])
-    words[2] = f"hf:{folder / stand}"
-    if "--length" in words:
-        words[words.index("--length") + 1] = "80"
-    if "--new-tokens" in words:
-        words[words.index("--new-tokens") + 1] = "16"
-    code, out, err = cli(*words)
-    assert code == 0 and "calls a text" in out, err
-
-
-def test_the_pasted_lines_are_there() -> None:
-    assert len(pasted()) == 8
 
 
 def test_memory_stays_near_one_table() -> None:

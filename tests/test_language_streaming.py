@@ -4,7 +4,10 @@ Missing, misshapen, surplus and cut files are told apart; tables that no file ca
 """
 
 import json
+import weakref
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -13,8 +16,8 @@ from safetensors.torch import load_file, save_file
 from maskwalk.denoisers.language import LanguageModel, load
 from maskwalk.denoisers.language.checkpoint import read_config
 from maskwalk.denoisers.language.native import NATIVE, native_config
-from maskwalk.denoisers.language.standins import write_dream, write_llada
-from maskwalk.denoisers.language.streaming import files_of, streamed
+from maskwalk.denoisers.language.standins import write_dream, write_llada, write_mdlm
+from maskwalk.denoisers.language.streaming import files_of, streamed, tensors_of
 from maskwalk.errors import MaskwalkError
 from tests.test_language_published import canvas, copied
 
@@ -87,6 +90,40 @@ def test_weights_go_where_they_are_told(folder: Path, models: dict[str, Language
     for wrong, says in (({"model": "cpu"}, r"says nothing of lm_head"), ("nowhere", "must be")):
         with pytest.raises(MaskwalkError, match=says):
             load(folder / "dream", device_map=wrong)
+
+
+def test_mdlm_has_no_device_map(tmp_path: Path) -> None:
+    with pytest.raises(MaskwalkError, match="lies on one device and has no device_map"):
+        load(write_mdlm(tmp_path / "mdlm"), device_map="auto")
+
+
+def test_never_more_than_one_tensor_beside_the_model(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The network is built without memory, and what was read is let go before the next is read."""
+    read: list[weakref.ref[torch.Tensor]] = []
+    alive: list[int] = []
+
+    def watched(files: Any, device_of: Any) -> Iterator[tuple[str, torch.Tensor]]:
+        for name, tensor in tensors_of(files, device_of):
+            alive.append(sum(one() is not None for one in read))
+            read.append(weakref.ref(tensor))
+            yield name, tensor
+            del tensor
+
+    monkeypatch.setattr("maskwalk.denoisers.language.streaming.tensors_of", watched)
+    source = folder / "llada"
+    config = native_config(NATIVE["llada"], read_config(source), source, transformers)
+    built: list[Any] = []
+
+    def build() -> Any:
+        built.append(transformers.LlamaForCausalLM(config))
+        assert all(weight.is_meta for weight in built[0].parameters())
+        return built[0]
+
+    names = NATIVE["llada"].renamed
+    model, _ = streamed(build, files_of(source), source, renamed=names, dtype=torch.bfloat16)
+    assert len(read) == len(model.state_dict()) and max(alive) <= 1
 
 
 def test_weights_are_brought_to_the_precision_and_tables_are_not(folder: Path) -> None:

@@ -2,15 +2,21 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from maskwalk.bench.scoring import length_for
+from maskwalk.bench.scoring import Exam, answered
 from maskwalk.decoding.generation import generate
 from maskwalk.denoisers.digits import Digits, digit_model, of_sums, sums
+from maskwalk.denoisers.language import load
+from maskwalk.denoisers.language.standins import STAND_INS
 from maskwalk.errors import MaskwalkError
-from maskwalk.worlds.text.questions import Marking, read_questions
+from maskwalk.samplers import SAMPLERS
+from maskwalk.worlds.text.questions import Marking, Question, read_questions
+from tests.text_files import LINES, eager
 
 Cli = Callable[..., tuple[int, str, str]]
 WORLD = "addition(digits=2)"
@@ -88,8 +94,6 @@ def test_a_perfect_denoiser_adds_without_a_mistake() -> None:
         assert made.texts[0].startswith(row["prompt"].replace("+", "").rstrip("="))
         assert int(made.texts[0][4:]) == int(row["answer"])
     assert Digits().encode(" 1 2+3=") == [1, 2, 3] and Digits().decode([1, 2, 10]) == "12"
-    assert length_for(model, {"prompt": "12+34="}, None) == 7
-    assert length_for(model, {"prompt": "12+34="}, 2) == 6
     assert of_sums("oracle", WORLD) and of_sums("zoo:addition", None)
     assert not of_sums("oracle", "dyck") and not of_sums("zoo:two_b1", None)
     with pytest.raises(MaskwalkError, match="no world of sums"):
@@ -133,3 +137,70 @@ def test_gaps_are_filled_and_wrong_answers_are_wrong(cli: Cli, tmp_path: Path) -
     assert json.loads(out)[0]["count"] == 1
     code, _, err = cli("text", "score", str(tmp_path / "q.jsonl"), "--denoiser", "zoo:two_b1")
     assert code == 2 and "no model of text" in err
+
+
+RULE = "blocks(size=8, inner=low_confidence(steps=4))"
+
+
+def asked_of(folder: Path) -> Path:
+    """Questions with prompts of several lengths, the first of them twice."""
+    rows = [{"prompt": text, "answer": "x"} for text in (*LINES, "the cat", LINES[0])]
+    (folder / "q.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    return folder / "q.jsonl"
+
+
+def test_a_preset_is_that_of_generate(cli: Cli, tmp_path: Path) -> None:
+    """All of it: what is ranked, what may be drawn, and that an end does not stop it."""
+    pytest.importorskip("transformers")
+    folder = eager(STAND_INS["llada"](tmp_path / "llada"), tmp_path / "eager")
+    words = ["text", "score", str(asked_of(tmp_path)), "--denoiser", f"hf:{folder}", "--new", "24"]
+    words += ["--sampler", RULE, "--out", str(tmp_path / "out"), "--json"]
+    code, out, err = cli(*words, "--preset", "llada")
+    assert code == 0, err
+    (record,) = json.loads(out)
+    model = load(folder)
+    text: dict[str, Any] = {"new_tokens": 24}
+    prompts = [answer["question"] for answer in record["answers"]]
+    whole = [generate(model, RULE, preset="llada", prompt=one, **text) for one in prompts]
+    drawn = [generate(model, RULE, draw="llada", prompt=one, **text) for one in prompts]
+    assert [a["written"] for a in record["answers"]] == [made.answers[0] for made in whole]
+    assert [made.answers[0] for made in drawn] != [made.answers[0] for made in whole]
+    assert record["metrics"]["calls"]["value"] == 12.0
+    assert min(int(made.calls) for made in drawn) < 12  # which an end stopped
+    assert record["decoding"].endswith("--score-grid 1e-12 --no-stop --special")
+    # The draw alone is another decoding, with a record of its own.
+    draw = ("--draw", "draw(temperature=0, over='all')", "--ties", "index")
+    code, out, err = cli(*words, *draw)
+    (other,) = json.loads(out)
+    assert other["key"] != record["key"] and other["draw"] == record["draw"]
+    assert [a["written"] for a in other["answers"]] == [made.answers[0] for made in drawn]
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_questions_together_are_answered_as_alone(rows: int, tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
+    model = load(STAND_INS["llada"](tmp_path / "llada"), rows=rows)
+    questions = read_questions(asked_of(tmp_path))
+    questions.insert(1, Question("the {3} sat on {2} door", True, ("x",)))
+    exam = Exam("hf:x", str(tmp_path / "q.jsonl"), len(questions), new=9, seed=4)
+    rule = SAMPLERS.build("entropy(block=2)")
+    every = answered(model, exam, rule, questions)
+    assert sorted(every) == list(range(len(questions)))
+    told: dict[str, Any] = {"seed": 4, "new_tokens": 9}
+    for number, question in enumerate(questions):
+        if question.template:
+            made = generate(model, rule, template=question.text, numbers=[number], seed=4)
+            written = model.decode(made.tokens[0][~made.given[0]].tolist())
+        else:
+            made = generate(model, rule, prompt=question.text, numbers=[number], **told)
+            written = made.answers[0]
+        assert every[number].text == written, number
+        assert every[number].calls == int(made.calls)
+        assert every[number].masked == int((~made.given).sum())
+        assert every[number].length == made.tokens.shape[1]
+    assert every[0].text != every[len(questions) - 1].text  # the same prompt, drawn apart
+    with pytest.raises(MaskwalkError, match="no chat"):
+        answered(model, replace(exam, chat=True), rule, questions)
+    for numbers, sentence in (([1, 2], "as many numbers"), ([-1], "a number of a text")):
+        with pytest.raises(MaskwalkError, match=sentence):
+            generate(model, rule, prompt="the cat", numbers=numbers)

@@ -82,6 +82,13 @@ def test_settings_with_an_autoregressive_model_are_left_out(folder: Path) -> Non
     assert (
         theirs.causal is None and theirs.length == 1024 and theirs.title == "hf:somebody/mdlm-owt"
     )
+    # Calls are the same share of a text four times as long.
+    longer = {"ancestral(steps=172, cached=False, finish='draw', eps=1e-05)", "random(block=6)"}
+    assert {*longer, "bisection(order=128)", "threshold(tau=0.05)"} <= set(theirs.samplers)
+    assert "ancestral(steps=43, cached=False, finish='draw', eps=1e-05)" not in theirs.samplers
+    assert len(theirs.samplers) == len(file.samplers) - 1 and theirs.judge == file.judge
+    same = file.with_denoiser("hf:somebody/mdlm-owt", (), "x.txt", 256)
+    assert same.samplers == tuple(s for s in file.samplers if s != AUTOREGRESSIVE)
     plain = TextExperiment.load(FILE)
     assert (plain.references, plain.texts, plain.options) == (512, None, ())
 

@@ -15,12 +15,16 @@ from maskwalk.bench.tuning.candidates import Knob, bisection_calls, knobs, setti
 from maskwalk.bench.tuning.result import choose, front, summary, within
 from maskwalk.bench.tuning.search import Search, check_budgets, load_rows
 from maskwalk.decoding.decode import decode
+from maskwalk.decoding.generation import generate
+from maskwalk.denoisers.language import load
+from maskwalk.denoisers.language.standins import STAND_INS
 from maskwalk.errors import MaskwalkError
 from maskwalk.samplers import SAMPLERS
 from maskwalk.streams import Streams
+from maskwalk.worlds.text.metrics import token_entropy
 from maskwalk.worlds.walks.oracles import oracle_for
 from tests.conftest import small_law
-from tests.text_files import own_model
+from tests.text_files import eager, own_model, texts
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -174,6 +178,36 @@ def test_the_likelihood_and_quality_of_a_setting_by_hand(tmp_path: Path) -> None
     alone = along_paths(SAMPLERS.build("random(block=1)"), model, written, 1, seed=3 ^ trial.OTHERS)
     assert made["quality"]["value"] == pytest.approx(float(alone.nats.sum()) / np.log(2) / 24)
     assert made["calls"]["value"] == 3.0 and made["kind"] == "factorised"
+
+
+def test_a_preset_is_that_of_generate(cli: Cli, tmp_path: Path) -> None:
+    """On a model of the hub's layout: what may be drawn and how scores are ranked, too."""
+    pytest.importorskip("transformers")
+    folder = eager(STAND_INS["llada"](tmp_path / "llada"), tmp_path / "eager")
+    words = ["tune", "--denoiser", f"hf:{folder}", "--texts", str(texts(tmp_path))]
+    words += ["--length", "16", "--calls", "4", "--count", "3", "--written", "3"]
+    words += [
+        "--samplers",
+        "confidence(block=4)",
+        "--draw",
+        "draw(over='all')",
+        "--out",
+        str(tmp_path / "tuned"),
+        "--json",
+    ]
+    code, out, err = cli(*words, "--preset", "llada")
+    assert code == 0, err
+    (found,) = json.loads(out)["settings"]
+    model = load(folder)
+    text: dict[str, Any] = {"length": 16, "count": 3, "draw": "draw(over='all')", "ties": "index"}
+    whole = generate(model, "confidence(block=4)", preset="llada", **text)
+    plain = generate(model, "confidence(block=4)", stop=False, **text)
+    entropies = [token_entropy(made.tokens).double().mean() for made in (whole, plain)]
+    assert found["entropy"]["value"] == pytest.approx(float(entropies[0]))
+    assert abs(float(entropies[0] - entropies[1])) > 1e-3
+    assert found["quality"]["value"] > 0 and found["likelihood"]["value"] > 0
+    code, out, err = cli(*words, "--ties", "index")  # without the preset: another row
+    assert json.loads(out)["settings"][0]["key"] != found["key"], err
 
 
 def test_tune_in_a_world(cli: Cli) -> None:

@@ -199,6 +199,47 @@ class Streams:
         return lanes.to(torch.float32) * 2.0**-24
 
 
+class Moved(Streams):
+    """The same streams for sequences that stand further back on their canvas, row by row: position
+    p has the numbers of p − back."""
+
+    def __init__(self, streams: Streams, back: Int[Tensor, " batch"]) -> None:
+        super().__init__(streams.seed, streams.ids)
+        self.back = back.to(streams.ids.device)
+
+    def select(self, rows: Tensor) -> "Moved":
+        """The streams of some of the rows."""
+        part = Moved(super().select(rows), self.back[rows])
+        part._span = self._span
+        return part
+
+    def _places(self, rows: Tensor, positions: Tensor) -> Tensor:
+        return (positions - self.back[rows]).clamp(min=0)
+
+    def uniform(self, purpose: Purpose, round: int, length: int) -> Float64[Tensor, "batch length"]:
+        """One uniform for every position of every sequence."""
+        rows = torch.arange(len(self.ids), device=self.ids.device)[:, None]
+        places = self._places(rows, torch.arange(length, device=self.ids.device)[None, :])
+        return super().uniform(purpose, round, length).gather(1, places)
+
+    def uniform_at(
+        self, purpose: Purpose, round: int, rows: Int[Tensor, " n"], positions: Int[Tensor, " n"]
+    ) -> Float64[Tensor, " n"]:
+        """The same numbers as `uniform`, only at the places named."""
+        return super().uniform_at(purpose, round, rows, self._places(rows, positions))
+
+    def single_at(
+        self,
+        purpose: Purpose,
+        round: int,
+        rows: Int[Tensor, " n"],
+        positions: Int[Tensor, " n"],
+        width: int,
+    ) -> Float[Tensor, "n width"]:
+        """`width` float32 uniforms at every place named."""
+        return super().single_at(purpose, round, rows, self._places(rows, positions), width)
+
+
 def block_uniforms(
     seed: int, purpose: Purpose, first: int, count: int, width: int, stream: int = 0
 ) -> np.ndarray:

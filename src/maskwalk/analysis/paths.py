@@ -67,6 +67,7 @@ def along_paths(
     seed: int = 0,
     batch: int = 32,
     draw: Draw | None = None,
+    ties: str = "uniform",
     known: Bool[Tensor, "passages length"] | None = None,
     told: Callable[[int], object] = lambda _: None,
 ) -> Paths:
@@ -88,7 +89,9 @@ def along_paths(
             texts = passages[some % count].to(model.device)
             given = None if known is None else known[some % count].to(model.device)
             streams = Streams(seed, some.to(model.device))
-            result = replay(sampler, model.denoiser, texts, streams=streams, draw=draw, given=given)
+            result = replay(
+                sampler, model.denoiser, texts, streams=streams, draw=draw, ties=ties, given=given
+            )
             rows.append(-result.log_prob.sum(1).cpu())
             calls += [result.calls.cpu().double()] if not nats else []
             random |= result.random

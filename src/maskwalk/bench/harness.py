@@ -17,6 +17,7 @@ Requests are tokenized apart, context and continuation, as for any model here.
 """
 
 import sys
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -26,9 +27,13 @@ from lm_eval.api.registry import register_model
 
 from maskwalk.analysis.replay import check_replayable, replay
 from maskwalk.bench.scoring import written_by
+from maskwalk.decoding.answers import turn_ends
 from maskwalk.decoding.decode import decode
 from maskwalk.decoding.draw import DRAWS, preset_sampler, read_draw
 from maskwalk.decoding.generation import generate
+from maskwalk.decoding.presets import around
+from maskwalk.decoding.reader import answering
+from maskwalk.denoisers.language.model import LanguageModel
 from maskwalk.denoisers.language.source import OPTIONS, read_options, text_model
 from maskwalk.errors import MaskwalkError, unknown
 from maskwalk.samplers import SAMPLERS
@@ -36,7 +41,7 @@ from maskwalk.streams import Streams
 from maskwalk.worlds.text.questions import cut_at
 
 NEW = 256  # tokens written where neither task nor user says
-OWN = ("denoiser", "sampler", "preset", "draw", "seed", "device", "new", "chat")
+OWN = ("denoiser", "sampler", "preset", "draw", "seed", "device", "new")
 
 
 @register_model("maskwalk")
@@ -55,7 +60,7 @@ class MaskwalkLM(LM):  # type: ignore[misc]  # the harness has no types
         **options: Any,
     ) -> None:
         super().__init__()
-        for key in ("batch_size", "max_batch_size"):  # the harness's own; requests come one by one
+        for key in ("batch_size", "max_batch_size"):  # the harness's own; rows says it here
             options.pop(key, None)
         for key in options:
             if key not in OPTIONS:
@@ -66,7 +71,11 @@ class MaskwalkLM(LM):  # type: ignore[misc]  # the harness has no types
         self.draw = DRAWS.build(spec)
         plain = "left_to_right" if self.model.causal else "confidence(block=1)"
         self.rule = SAMPLERS.build(sampler or preset_sampler(preset, plain))
+        self.around = around(preset)
+        reading = (self.around["score_grid"], self.around["special"])
+        self.denoiser = answering(self.model.denoiser, *reading)
         self.seed, self.new, self.name = int(seed), int(new), denoiser
+        self.chats = False  # whether contexts are chats
 
     @classmethod
     def create_from_arg_string(
@@ -85,6 +94,7 @@ class MaskwalkLM(LM):  # type: ignore[misc]  # the harness has no types
         self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True
     ) -> str:
         """A conversation as the tokenizer's template writes it."""
+        self.chats = True
         return str(
             self.model.tokenizer.apply_chat_template(
                 chat_history, tokenize=False, add_generation_prompt=add_generation_prompt
@@ -92,25 +102,38 @@ class MaskwalkLM(LM):  # type: ignore[misc]  # the harness has no types
         )
 
     def generate_until(self, requests: list[Any], disable_tqdm: bool = False) -> list[str]:
-        """Texts after contexts, cut at the first of `until`."""
-        return [self._text(number, *request.args) for number, request in enumerate(requests)]
+        """Texts after contexts, cut at the first of `until`; as many go together as `rows` says."""
+        asked = [request.args for request in requests]
+        sizes = [int(settings.get("max_gen_toks") or self.new) for _, settings in asked]
+        texts = [""] * len(asked)
+        for new in dict.fromkeys(sizes):
+            numbers = [number for number, size in enumerate(sizes) if size == new]
+            contexts = [self._fitting(asked[number][0], new) for number in numbers]
+            for number, text in zip(numbers, self._texts(numbers, contexts, new)):
+                texts[number] = cut_at(text, _list(asked[number][1].get("until")))
+        return texts
 
-    def _text(self, number: int, context: str, settings: dict[str, Any]) -> str:
-        until = settings.get("until") or []
-        until = [until] if isinstance(until, str) else list(until)
-        new = int(settings.get("max_gen_toks") or self.new)
-        context = self._fitting(context, new)
-        given = len(self.model.encode(context)) + len(self.model.begin) + len(self.model.end)
+    def _texts(self, numbers: list[int], contexts: list[str], new: int) -> list[str]:
         made = generate(
-            self.model,
+            self._ending(contexts),
             self.rule,
-            prompt=context,
-            length=given + new,
-            seed=self.seed + number,
+            prompt=contexts,
+            numbers=numbers,
+            new_tokens=new,
+            seed=self.seed,
             draw=self.draw,
             ties=self.ties,
+            **self.around,
         )
-        return cut_at(written_by(self.model, made), until)
+        return [written.text for written in written_by(self.model, made)]
+
+    def _ending(self, contexts: list[str]) -> LanguageModel:
+        """The model; in a chat the end of a turn ends its texts, too."""
+        if not self.chats:
+            return self.model
+        tokens = [token for text in contexts for token in self.model.encode(text)]
+        more = turn_ends(self.model, torch.tensor(tokens))
+        return replace(self.model, more_ends=(*self.model.more_ends, *more))
 
     def _fitting(self, context: str, new: int) -> str:
         """The context without its beginning, where it does not fit beside what is written."""
@@ -163,7 +186,7 @@ class MaskwalkLM(LM):  # type: ignore[misc]  # the harness has no types
         streams = Streams(self.seed, torch.tensor([number], device=row.device))
         found = replay(
             self.rule,
-            self.model.denoiser,
+            self.denoiser,
             row,
             streams=streams,
             draw=self.draw,
@@ -175,9 +198,13 @@ class MaskwalkLM(LM):  # type: ignore[misc]  # the harness has no types
         blank = torch.where(given, row, self.model.mask)
         best = DRAWS.build("draw(temperature=0)")
         written = decode(
-            self.rule, self.model.denoiser, blank, streams=streams, draw=best, ties=self.ties
+            self.rule, self.denoiser, blank, streams=streams, draw=best, ties=self.ties
         )
         return float(found.log_prob.sum()), bool((written.tokens == row).all())
+
+
+def _list(until: str | list[str] | None) -> list[str]:
+    return [until] if isinstance(until, str) else list(until or [])
 
 
 def _device(name: str | None) -> str:

@@ -6,7 +6,7 @@ Its record is one of any run: `maskwalk report DIR` draws accuracy against calls
 import hashlib
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -18,9 +18,11 @@ from maskwalk import __version__, resources
 from maskwalk.bench.plan import Job
 from maskwalk.bench.records import SCHEMA
 from maskwalk.bench.subject import short
-from maskwalk.decoding.draw import DRAWS, mode_name
+from maskwalk.decoding.draw import DRAWS, decoding_of, mode_name
 from maskwalk.decoding.generation import Generated, generate
 from maskwalk.decoding.kinds import result_kind
+from maskwalk.decoding.policy import Sampler
+from maskwalk.decoding.presets import around_line
 from maskwalk.denoisers.digits import Digits, digit_model, of_sums
 from maskwalk.denoisers.language.model import LanguageModel
 from maskwalk.denoisers.language.source import is_text_model, text_model, text_weights
@@ -31,13 +33,12 @@ from maskwalk.samplers import SAMPLERS
 from maskwalk.specs import Spec
 from maskwalk.specs.sources import sources
 from maskwalk.worlds.metrics import METRICS, Sample, measure
-from maskwalk.worlds.text.prompts import canvas
 from maskwalk.worlds.text.questions import Marking, Question, read_questions
 from maskwalk.worlds.world import WORLDS
 
 SHOWN = 5  # answers a record carries
 READING = "score"
-APART = 1_000_003  # between the seeds of questions
+SEEDS = 2  # how questions are drawn apart: by the numbers of their texts
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,9 @@ class Exam:
     chat: bool = False
     draw: str = "draw()"
     ties: str = "uniform"
+    score_grid: float | None = None  # these three as `generate` takes them
+    stop: bool | None = None
+    special: bool = False
     seed: int = 0
     compare: str = "text"
     pattern: str | None = None
@@ -76,6 +80,11 @@ class Exam:
         told = {k: v for k, v in vars(self).items() if k not in ("model", "questions")}
         return told | {"options": dict(self.options), "sources": sorted(self.sources.values())}
 
+    @property
+    def around(self) -> dict[str, Any]:
+        """What is said around the draw."""
+        return {"score_grid": self.score_grid, "stop": self.stop, "special": self.special}
+
     def load(self, device: str) -> LanguageModel:
         """The model; a denoiser of sums speaks in digits."""
         told = tuple(sorted(self.options.items()))
@@ -97,23 +106,57 @@ def _model(
     return text_model(name, device=device, options=dict(options))
 
 
-def length_for(
-    model: LanguageModel, text: Mapping[str, Any], new: int | None, template: bool = False
-) -> int | None:
-    """Tokens of the canvas: what is given and `new` more; all that fits where sums are asked."""
-    if template:
-        return None
-    if new is None:
-        return model.longest if isinstance(model.tokenizer, Digits) else None
-    given = int((canvas(model, **text) != model.mask).sum())
-    return given + new
+@dataclass(frozen=True)
+class Written:
+    """What a model wrote for one question, and what that cost."""
+
+    text: str
+    calls: int
+    masked: int  # tokens to fill
+    length: int
 
 
-def written_by(model: LanguageModel, made: Generated) -> str:
-    """What was drawn of the first text, up to its end."""
-    row, drawn = made.tokens[0], ~made.given[0]
-    tokens = row[drawn][: int(made.new[0])]  # what is drawn after the text's end is not counted
-    return model.decode(tokens.tolist())
+Answers = dict[int, Written]  # by the questions' numbers
+
+
+def written_by(model: LanguageModel, made: Generated) -> list[Written]:
+    """Of every text what was drawn, up to its end."""
+    found = []
+    for row, given, new, calls in zip(made.tokens, made.given, made.new, made.calls):
+        tokens = row[~given][: int(new)]  # what is drawn after the text's end is not counted
+        filled = int(((row == model.mask) & given).sum())  # where others are longer
+        length = len(row) - filled
+        text = model.decode(tokens.tolist())
+        found.append(Written(text, int(calls), int((~given).sum()), length))
+    return found
+
+
+def answered(model: LanguageModel, exam: Exam, rule: Sampler, asked: Sequence[Question]) -> Answers:
+    """The answers to questions: prompts go together, as many as the model reads at once; gaps one
+    by one. A question's answer depends on its number, not on the others."""
+    if exam.chat and any(question.template for question in asked):
+        raise MaskwalkError("A template with gaps is no chat: leave --chat out.")
+    sums = exam.new is None and isinstance(model.tokenizer, Digits)
+    how: dict[str, Any] = {"seed": exam.seed, "ties": exam.ties, "draw": exam.draw, **exam.around}
+    found: Answers = {}
+    prompts = [number for number, question in enumerate(asked) if not question.template]
+    if prompts:
+        made = generate(
+            model,
+            rule,
+            prompt=[asked[number].text for number in prompts],
+            numbers=prompts,
+            chat=exam.chat,
+            length=model.longest if sums else None,  # a sum takes all that fits
+            new_tokens=exam.new,
+            **how,
+        )
+        found |= dict(zip(prompts, written_by(model, made)))
+    for number, question in enumerate(asked):
+        if question.template:
+            made = generate(model, rule, template=question.text, numbers=[number], **how)
+            found[number] = written_by(model, made)[0]
+    return found
 
 
 def exam_jobs(exam: Exam, samplers: list[str]) -> list[Job]:
@@ -122,7 +165,7 @@ def exam_jobs(exam: Exam, samplers: list[str]) -> list[Job]:
     jobs = []
     for cell, spec in enumerate(samplers):
         files = sources(spec, exam.draw)
-        about = ["score", exam.about, spec, sorted(files.values())]
+        about = ["score", SEEDS, exam.about, spec, sorted(files.values())]
         key = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
         told = {k: list(v) if isinstance(v, tuple) else v for k, v in vars(exam).items()}
         told["options"] = dict(exam.options)
@@ -145,42 +188,27 @@ def score_record(exam: dict[str, Any], sampler: str, device: str) -> dict[str, A
     """The job: every question answered once."""
     e = Exam(**exam | {"until": tuple(exam["until"])})
     model, questions, rule = e.load(device), e.asked(), SAMPLERS.build(sampler)
-    draw, began = DRAWS.build(e.draw), time.perf_counter()
-    right, calls, masked, answers, widest, length = [], [], [], [], 1, 0
-    for number, question in enumerate(questions):
-        text: dict[str, Any] = {"template" if question.template else "prompt": question.text}
-        text["chat"] = e.chat
-        made = generate(
-            model,
-            rule,
-            **text,
-            length=length_for(model, text, e.new, question.template),
-            seed=(e.seed + APART * number) % 2**63,
-            draw=draw,
-            ties=e.ties,
-        )
-        written = written_by(model, made)
-        answers.append(written)
-        right.append(e.marking.right(written, question.answers))
-        calls.append(int(made.calls[0]))
-        masked.append(int((~made.given[0]).sum()))
-        widest = max(widest, -(-masked[-1] // max(1, calls[-1])))
-        length = max(length, made.tokens.shape[1])
+    began = time.perf_counter()
+    found = answered(model, e, rule, questions)
     seconds = time.perf_counter() - began
+    written = [found[number] for number in range(len(questions))]
+    right = [e.marking.right(w.text, q.answers) for w, q in zip(written, questions)]
+    widest = max(1, *(-(-w.masked // max(1, w.calls)) for w in written))
+    length = max(w.length for w in written)
     sample = Sample(
         world=None,
         tokens=torch.zeros((len(right), 1), dtype=torch.int64),
-        calls=torch.tensor(calls),
+        calls=torch.tensor([w.calls for w in written]),
         prompts=torch.arange(len(right)),
-        masked=torch.tensor(masked),
+        masked=torch.tensor([w.masked for w in written]),
         seed=e.seed,
         readings={READING: torch.tensor(right)},
     )
     keys = (*METRICS.reading(READING), METRICS.cost.key)
     world = WORLDS.canonical(str(Spec("text", (), {"source": None, "length": length})))
     shown = [
-        {"question": q.text, "wanted": q.answers[0], "written": w, "right": ok}
-        for q, w, ok in zip(questions, answers, right)
+        {"question": q.text, "wanted": q.answers[0], "written": w.text, "right": ok}
+        for q, w, ok in zip(questions, written, right)
     ]
     return {
         "schema": SCHEMA,
@@ -190,9 +218,10 @@ def score_record(exam: dict[str, Any], sampler: str, device: str) -> dict[str, A
         "sampler": sampler,
         "denoiser": short(e.model),
         "mode": mode_name(e.draw, e.ties),
-        "kind": result_kind(rule.law_kind, draw.exact, widest <= 1),
+        "kind": result_kind(rule.law_kind, DRAWS.build(e.draw).exact, widest <= 1),
         "draw": e.draw,
         "ties": e.ties,
+        "decoding": decoding_of(sampler, e.draw, e.ties) + around_line(**e.around),
         "count": len(right),
         "per_prompt": 1,
         "seed": e.seed,

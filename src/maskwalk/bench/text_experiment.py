@@ -35,7 +35,7 @@ from maskwalk.errors import MaskwalkError, unknown, whole
 from maskwalk.resources import read_file, read_toml
 from maskwalk.samplers import SAMPLERS
 from maskwalk.samplers.table import expand
-from maskwalk.specs import Spec
+from maskwalk.specs import Spec, parse
 from maskwalk.specs.sources import sources
 from maskwalk.worlds.world import WORLDS
 
@@ -45,6 +45,7 @@ ALL = "all"
 NUMBERS = ("length", "count", "replayed", "paths", "judged", "references", "seed")
 LISTS = ("samplers", "exact_only", "judge")
 KNOWN = ("kind", "name", "title", "masked", "causal", "presets", *LISTS, *NUMBERS)
+GROWING = {"steps", "order"}  # parameters that set a number of calls, whatever the length
 
 
 @dataclass(frozen=True)
@@ -135,10 +136,15 @@ class TextExperiment:
     def with_denoiser(
         self, name: str, options: tuple[str, ...], texts: str | None, length: int | None
     ) -> "TextExperiment":
-        """The same with somebody's masked model: no autoregressive one scores, none is compared."""
+        """The same with somebody's masked model: no autoregressive one scores, none is compared.
+
+        At another length calls are the same share of it: numbers of steps and orders grow with it.
+        """
+        grown = 1.0 if length is None else length / self.length
 
         def left(specs: tuple[str, ...]) -> tuple[str, ...]:
-            return tuple(spec for spec in specs if spec != AUTOREGRESSIVE)
+            fitted = (_grown(spec, grown) for spec in specs if spec != AUTOREGRESSIVE)
+            return tuple(dict.fromkeys(fitted))
 
         return replace(
             self,
@@ -146,6 +152,7 @@ class TextExperiment:
             masked=name,
             causal=None,
             samplers=left(self.samplers),
+            exact_only=left(self.exact_only),
             judge=left(self.judge),
             texts=texts,
             options=options,
@@ -258,6 +265,16 @@ def _canonical(text: str, judged: bool) -> list[str]:
     if text in (HELD_OUT, ALL) and judged:
         return [text]
     return [SAMPLERS.canonical(one) for one in expand(text)]
+
+
+def _grown(text: str, factor: float) -> str:
+    """A setting whose calls do not grow with the length by themselves, for a longer text."""
+    if text in (HELD_OUT, ALL) or factor == 1.0:
+        return text
+    spec = parse(text)
+    for key in GROWING & set(spec.kwargs):
+        spec.kwargs[key] = max(1, round(spec.kwargs[key] * factor))
+    return SAMPLERS.canonical(str(spec))
 
 
 def name_of(source: str) -> str:

@@ -14,6 +14,7 @@ from maskwalk.cli.text.shared import MODELS, ModelOption, Texts, Tokenizer, opti
 from maskwalk.errors import MaskwalkError, whole
 
 if TYPE_CHECKING:
+    from maskwalk.bench.run import Engine
     from maskwalk.bench.subject import Subject
 
 
@@ -53,7 +54,9 @@ def evaluate(
     ] = False,
     workers: Annotated[
         int | None,
-        typer.Option(help="Processes for the baselines [2], or workers of a cluster \\[all]."),
+        typer.Option(
+            help="Processes for the baselines [2; of text 1], or workers of a cluster \\[all]."
+        ),
     ] = None,
     engine: engines.Name = engines.PROCESSES,
     address: engines.Address = None,
@@ -103,7 +106,9 @@ def evaluate(
         drawn, broken = read_draw(draw)
         how = {"draw": drawn, "ties": broken, "seed": 0, "judge": None}
         how |= {"texts": whole("written", written, 1), "paths": whole("paths", paths, 1)}
-        _on_text(policy, subject, how, anyway, to, check_device(device), timeout, as_json)
+        told = (workers, check_device(device), plugins, timeout, address, gpus)
+        there = engines.engine_named(engine, *told)
+        _on_text(policy, subject, how, anyway, to, device, timeout, as_json, there)
         return
     if texts or options:
         raise MaskwalkError(
@@ -148,6 +153,7 @@ def _on_text(
     device: str,
     timeout: float | None,
     as_json: bool,
+    place: "Engine",
 ) -> None:
     """The verdict with a model of text."""
     from maskwalk.bench.text_diagnosis import resolved
@@ -167,6 +173,7 @@ def _on_text(
             out=Path(nowhere) if to is None else to,
             device=device,
             timeout=timeout,
+            engine=place,
             told=lambda what: err.print(what, style="dim", soft_wrap=True),
         )
     if as_json:

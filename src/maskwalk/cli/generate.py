@@ -10,7 +10,6 @@ from maskwalk.cli.common import bring_in, check_device, out
 from maskwalk.errors import MaskwalkError, seed_number, whole
 
 if TYPE_CHECKING:
-    from maskwalk.decoding.presets import Preset as NamedPreset
     from maskwalk.denoisers.language import LanguageModel
 
 Model = Annotated[
@@ -76,7 +75,8 @@ def generate(
     cache: Annotated[
         str | None,
         typer.Option(
-            help="prefix or dual: keys and values kept within a block. Faster; changes the result."
+            help="prefix or dual: keys and values kept within a block. Changes the result; at one "
+            "row of 8 billion parameters on an H200 it saved no time (benchmarks/RESULTS.md)."
         ),
     ] = None,
     chat: Annotated[bool, typer.Option(help="Wrap the prompt in the chat template.")] = False,
@@ -143,7 +143,7 @@ def generate(
     from maskwalk.cli.unmasking import unmasking
     from maskwalk.decoding.draw import DRAWS, decoding_of, preset_sampler, read_draw
     from maskwalk.decoding.generation import generate as make
-    from maskwalk.decoding.presets import PRESETS
+    from maskwalk.decoding.presets import PRESETS, around, around_line
     from maskwalk.decoding.processes import rows_shared
     from maskwalk.denoisers.language import load
     from maskwalk.denoisers.language.books import is_books, load_books
@@ -210,7 +210,9 @@ def generate(
             "cache": cache,
         }
         named = preset if preset in PRESETS else None
-        decoding += _around(PRESETS[named or "exact"], score_grid, stop, special)
+        said = {"score_grid": score_grid, "stop": stop, "special": special}
+        said = {name: value for name, value in said.items() if value is not None}
+        decoding += around_line(**around(preset) | said, guidance=guidance, cache=cache)
         shown = (text["stop_strings"], not answer_only, chat)
         shows = Stream(model, *shown) if stream else None
         with shows or nullcontext():
@@ -235,19 +237,6 @@ def generate(
     texts = made.answers if answer_only else made.texts
     written = shows is not None and shows.end(texts[0])
     print_texts([] if written else texts, decoding, model, made)
-
-
-def _around(
-    preset: "NamedPreset", grid: float | None, stop: bool | None, special: bool | None
-) -> str:
-    """What else of a text's decoding has to be said, as options."""
-    grid = preset.score_grid if grid is None else grid
-    stop = preset.stop if stop is None else stop
-    special = preset.special if special is None else special
-    words = [] if grid is None else [f"--score-grid {grid:g}"]
-    words += [] if stop is None else ["--stop" if stop else "--no-stop"]
-    words += ["--special"] if special else []
-    return "".join(f" {word}" for word in words)
 
 
 def _prompts(prompt: str, prompt_file: str | None, template: str | None) -> Any:

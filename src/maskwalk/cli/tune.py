@@ -10,8 +10,8 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from maskwalk.cli import common
-from maskwalk.cli.common import bring_in, check_device, err, out, run_jobs, say_notes, stoppable
+from maskwalk.cli import common, engines
+from maskwalk.cli.common import bring_in, err, out, run_jobs, say_notes, stoppable
 from maskwalk.cli.text.shared import ModelOption, Texts, Tokenizer, options_of
 from maskwalk.errors import MaskwalkError, seed_number, whole
 
@@ -64,6 +64,10 @@ def tune(
     ] = None,
     model_option: ModelOption = None,
     device: common.Device = "cpu",
+    workers: engines.Workers = None,
+    engine: engines.Name = engines.PROCESSES,
+    address: engines.Address = None,
+    gpus: engines.Gpus = None,
     timeout: common.Timeout = None,
     to: Annotated[
         Path | None, typer.Option("--out", help="Keep what is finished in DIR; resumable.")
@@ -83,15 +87,18 @@ def tune(
 
     Example: maskwalk tune --denoiser zoo:st_er_deg7 --calls 8 --count 256
     """
-    from maskwalk.bench.run import Run, engine
+    from maskwalk.bench.run import Run
     from maskwalk.bench.tuning.result import summary
     from maskwalk.bench.tuning.search import FILE, Search, check_budgets, load_rows
     from maskwalk.decoding.draw import read_draw
+    from maskwalk.decoding.presets import around
     from maskwalk.denoisers.language.source import is_text_model
     from maskwalk.samplers import SAMPLERS
 
     plugins = bring_in(include)
-    device, seed = check_device(device), seed_number("seed", seed)
+    seed = seed_number("seed", seed)
+    place = engines.engine_named(engine, workers, device, plugins, timeout, address, gpus)
+    device = device if engine == engines.PROCESSES else "cpu"  # of what is read here
     specs = [SAMPLERS.canonical(s) for s in map(str.strip, samplers.split(";")) if s]
     drawn = read_draw(preset, draw, ties)
     if is_text_model(denoiser):
@@ -100,6 +107,7 @@ def tune(
         options = options_of(tokenizer, rows, model_option)
         how = {"draw": drawn[0], "ties": drawn[1], "seed": seed, "judge": judge}
         how |= {"texts": whole("written", written, 1), "paths": whole("paths", paths, 1)}
+        how |= {k: v for k, v in around(preset).items() if v}  # a canvas is filled to its end
         masked, job = _on_text(denoiser, options, texts, length, count, how, device)
     else:
         if texts or tokenizer or rows or model_option or judge:
@@ -111,7 +119,6 @@ def tune(
     budgets = check_budgets(calls or [32], masked)
     with tempfile.TemporaryDirectory() as nowhere:
         path = (Path(nowhere) if to is None else to) / FILE
-        place = engine(1, device, plugins, timeout)
         search = Search(job, masked, path, place)
         if not specs:
             err.print(f"Turning knobs to {' and '.join(map(str, budgets))} calls …", style="dim")

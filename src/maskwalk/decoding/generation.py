@@ -14,7 +14,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 from torch.nn import functional as F
 
-from maskwalk.decoding.answers import Answer, answer_of, turn_ends, unknown_tokens
+from maskwalk.decoding.answers import Answer, answer_of, unknown_tokens
 from maskwalk.decoding.decode import Decoded
 from maskwalk.decoding.draw import Draw
 from maskwalk.decoding.policy import SAMPLERS, Sampler
@@ -51,7 +51,7 @@ class Generated:
     rounds: Int[Tensor, " count"]
     seconds: float
     trace: Trace | None = None
-    notes: tuple[str, ...] = ()  # what is odd about what was given
+    notes: tuple[str, ...] = ()  # what is odd about what was given; what changed the answers
 
     def __repr__(self) -> str:
         per_call = self.tokens_per_call
@@ -73,6 +73,7 @@ def generate(
     new_tokens: int | None = None,
     count: int = 1,
     seed: int = 0,
+    numbers: Sequence[int] | None = None,
     preset: str | None = None,
     draw: Draw | str | None = None,
     ties: str | None = None,
@@ -92,6 +93,9 @@ def generate(
     `prompt`: a text, the messages of a chat ({"role", "content"}), or a list of either: `count`
     texts of each, in that order. A prompt's texts do not depend on what else is in the list.
 
+    `numbers`: of every prompt the number of its first text, 0 by default. A text depends on the
+    seed and its number, so prompts with numbers of their own are drawn apart.
+
     `preset`: a decoding by name (`PRESETS`); what is said beside it goes before it. `draw` may be a
     preset too: its draw and its ties alone.
 
@@ -105,7 +109,7 @@ def generate(
     default; 1e-12 ranks as code does that does not round.
 
     `guidance`: the scale of classifier-free guidance. `cache`: "prefix" or "dual", keys and values
-    kept while a block is filled: faster, and another result (block_cache.py).
+    kept while a block is filled: another result (block_cache.py).
 
     `on_round` is told at first and after every round which texts are open, and their tokens.
     """
@@ -120,8 +124,7 @@ def generate(
     sampler = sampler or named.sampler or plain
     rule = SAMPLERS.build(sampler) if isinstance(sampler, str) else sampler
     sizes = {"template": template, "length": length, "new_tokens": new_tokens}
-    asked = request(model, prompt, **sizes, count=count, chat=chat, system=system)
-    ends = (*model.ends, *turn_ends(model, asked.rows[0])) if chat or system else model.ends
+    asked = request(model, prompt, numbers, **sizes, count=count, chat=chat, system=system)
     strings = _strings(stop_strings, template)
     stop = named.stop if stop is None else stop
     notes = _check(model, asked)
@@ -132,7 +135,7 @@ def generate(
         "cache": cache,
         "block_size": rule.block_size,
     }
-    if can_pad(model, asked) and not guidance and cache is None:
+    if can_pad(model, asked, rule) and not guidance and cache is None:
         asked, reading["skip"] = padded(asked)
     most = 1 if cache is not None else len(asked.rows)
     if is_several(prompt):
@@ -140,17 +143,19 @@ def generate(
     if trace and (is_several(prompt) or most < len(asked.rows)):
         raise MaskwalkError("A trace goes with one prompt, and with a cache with one text.")
     check_reading(model, (most, max(map(len, asked.rows))), rule.block_size)
-    rule = _stopping(rule, model, stop, ends, strings)
     parts: list[tuple[list[int], Decoded]] = []
     began = time.perf_counter()
     for part, start in together(asked, most, model.mask if guidance else None):
         start = start.to(model.device)
+        asking = reader(model, start, **reading)
+        notes = tuple(dict.fromkeys((*notes, *getattr(asking, "changes", ()))))
         result = decode_rows(
-            rule,
-            reader(model, start, **reading),
+            _stopping(rule, model, stop, asked.ends[part[0]], strings),
+            asking,
             start,
             seed=seed,
             ids=torch.tensor([asked.numbers[i] for i in part]),
+            back=torch.tensor([asked.back[i] for i in part]) if "skip" in reading else None,
             draw=draw,
             ties=ties,
             trace=trace,
@@ -158,7 +163,7 @@ def generate(
         )
         parts.append((part, result))
     seconds = time.perf_counter() - began
-    return _collected(model, asked, parts, ends, strings, seconds, notes, reading.get("skip"))
+    return _collected(model, asked, parts, strings, seconds, notes)
 
 
 def _check(model: LanguageModel, asked: Request) -> tuple[str, ...]:
@@ -215,11 +220,9 @@ def _collected(
     model: LanguageModel,
     asked: Request,
     parts: list[tuple[list[int], Decoded]],
-    ends: tuple[int, ...],
     strings: tuple[str, ...],
     seconds: float,
     notes: tuple[str, ...],
-    skip: int | None,
 ) -> Generated:
     """The rows of all parts in their order, without padding in front."""
     count = len(asked.rows)
@@ -230,11 +233,11 @@ def _collected(
         where = torch.tensor(part)
         calls[where], rounds[where] = result.calls.cpu(), result.rounds.cpu()
         for number, row in zip(part, result.tokens.cpu()):
-            padding = asked.rows[number] == (-1 if skip is None else skip)
-            begin = int(padding.to(torch.int64).cumprod(0).sum())
+            begin = asked.back[number]
             rows[number], given[number] = row[begin:], given[number][begin:]
     answers: list[Answer] = [
-        answer_of(model, row, known, ends, strings) for row, known in zip(rows, given)
+        answer_of(model, row, known, ends, strings)
+        for row, known, ends in zip(rows, given, asked.ends)
     ]
     longest = max(map(len, rows))
     filled = [F.pad(row, (0, longest - len(row)), value=model.mask) for row in rows]

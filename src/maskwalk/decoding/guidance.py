@@ -35,9 +35,14 @@ class Guided:
         self.forbidden = denoiser.forbidden
 
     @property
+    def changes(self) -> tuple[str, ...]:
+        """What makes the answers others than the model's."""
+        return (f"classifier-free guidance {self.scale:g}",)
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What a record should say of the answers."""
-        return (*self.inner.notes, f"classifier-free guidance {self.scale:g}")
+        return (*self.inner.notes, *self.changes)
 
     @torch.no_grad()
     def __call__(

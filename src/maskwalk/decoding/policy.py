@@ -34,6 +34,7 @@ class Sampler(ABC):
     ranks_by: ClassVar[str | None] = None  # the score whose lowest positions come first
     added_later: ClassVar[tuple[str, ...]] = ()  # parameters that older records do not name
     remasks: ClassVar[bool] = False  # whether it takes revealed tokens back
+    placed: ClassVar[bool] = False  # whether it asks where on the canvas a position is
     lasting: ClassVar[tuple[str, ...]] = ()  # what it remembers from one block to the next
     block_size: int | None = None  # positions of a block, where it fills one after another
 
@@ -58,6 +59,11 @@ class Sampler(ABC):
     def needs_world(self) -> bool:
         """Whether it runs only where it has been told of its world."""
         return any(part.needs_world for part in self._parts().values())
+
+    @property
+    def by_place(self) -> bool:
+        """Whether it, or a sampler it is made of, asks where on the canvas a position is."""
+        return self.placed or any(part.by_place for part in self._parts().values())
 
     def _parts(self) -> dict[str, "Sampler"]:
         """The samplers it is made of, by field."""

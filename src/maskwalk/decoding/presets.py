@@ -99,6 +99,29 @@ PRESETS = {
 }
 
 
+def around(name: str) -> dict[str, Any]:
+    """What a preset says around the draw of a text, as options of `generate`."""
+    named = PRESETS.get(name, PRESETS["exact"])  # a draw's spec says nothing of it
+    return {"score_grid": named.score_grid, "stop": named.stop, "special": named.special}
+
+
+def around_line(
+    score_grid: float | None,
+    stop: bool | None,
+    special: bool,
+    guidance: float = 0.0,
+    cache: str | None = None,
+) -> str:
+    """The same and what else changes answers, as options of a command, where they are not the
+    usual ones."""
+    words = [] if score_grid is None else [f"--score-grid {score_grid:g}"]
+    words += [] if stop is None else ["--stop" if stop else "--no-stop"]
+    words += ["--special"] if special else []
+    words += [f"--guidance {guidance:g}"] if guidance else []
+    words += [] if cache is None else [f"--cache {cache}"]
+    return "".join(f" {word}" for word in words)
+
+
 def decoding_line(sampler: str | None, draw: str, ties: str) -> str:
     """Options that say the whole decoding, to be pasted behind a command."""
     rule = f"--sampler {_quoted(sampler)} " if sampler else ""

@@ -33,11 +33,7 @@ def reader(
         first = int(start[0, 0])
         if first == denoiser.begin or (first != model.mask and not denoiser.adds):
             denoiser = denoiser.plain()
-    denoiser = copy(denoiser)
-    if score_grid is not None:
-        denoiser.score_grid = float(score_grid)
-    if special and isinstance(denoiser, TextDenoiser):
-        denoiser.forbidden = (model.mask,) if model.mask < denoiser.vocab_size else ()
+    denoiser = answering(denoiser, score_grid, special)
     if skip is not None:
         assert isinstance(denoiser, Masked)
         denoiser.skip = skip
@@ -48,6 +44,18 @@ def reader(
         if not isinstance(denoiser, TextDenoiser) or model.causal or cache is not None:
             raise MaskwalkError("guidance is for masked models, without a cache.")
         return Guided(denoiser, guidance, given)
+    return denoiser
+
+
+def answering(denoiser: Denoiser, score_grid: float | None, special: bool) -> Denoiser:
+    """A copy whose scores are ranked on another grid, and that may answer with any token but the
+    mask."""
+    denoiser = copy(denoiser)
+    if score_grid is not None:
+        denoiser.score_grid = float(score_grid)
+    if special and isinstance(denoiser, TextDenoiser):
+        mask = denoiser.mask_id
+        denoiser.forbidden = (mask,) if mask < denoiser.vocab_size else ()
     return denoiser
 
 

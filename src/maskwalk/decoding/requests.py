@@ -1,22 +1,25 @@
 """What is asked for: prompts to rows, and which rows are decoded together.
 
-Rows of one length are decoded together. With several prompts of different lengths and a network
-that reads several sequences at once (`rows` above 1), shorter ones are filled up in front with
-padding that the network does not look at. With `rows=1` nothing is padded, so the text of a prompt
-has the same bits beside any others; with more, rounding differs.
+Rows of one length and with the same end tokens are decoded together. With several prompts of
+different lengths and a network that reads several sequences at once (`rows` above 1), shorter ones
+are filled up in front with padding that the network does not look at. With `rows=1` nothing is
+padded, so the text of a prompt has the same bits beside any others; with more, rounding differs.
+Randomness goes by the position behind the padding.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from maskwalk.decoding.answers import turn_ends
+from maskwalk.decoding.policy import Sampler
 from maskwalk.denoisers.language.masked import Masked
 from maskwalk.denoisers.language.model import LanguageModel
-from maskwalk.errors import MaskwalkError
+from maskwalk.errors import MaskwalkError, whole
 from maskwalk.worlds.text.chat import Messages, wrapped_all
 from maskwalk.worlds.text.prompts import canvas
 
@@ -30,6 +33,8 @@ class Request:
 
     rows: list[Tensor]  # of different lengths
     numbers: list[int]  # of each row among those of its prompt: what its randomness goes by
+    ends: list[tuple[int, ...]]  # the tokens that end each row
+    back: list[int]  # how much padding is in front of each row
 
 
 def is_several(prompt: Prompt | Sequence[Prompt]) -> bool:
@@ -37,39 +42,68 @@ def is_several(prompt: Prompt | Sequence[Prompt]) -> bool:
     return not isinstance(prompt, str) and not (prompt and isinstance(prompt[0], dict))
 
 
-def request(model: LanguageModel, prompt: Prompt | Sequence[Prompt], **options: Any) -> Request:
+def request(
+    model: LanguageModel,
+    prompt: Prompt | Sequence[Prompt],
+    numbers: Sequence[int] | None = None,
+    **options: Any,
+) -> Request:
     """The canvases of one prompt or of several; options as for `canvas`."""
+    first = _numbers(numbers, len(prompt) if is_several(prompt) else 1)
     if not is_several(prompt):
-        rows = list(canvas(model, prompt=prompt, **options))  # type: ignore[arg-type]
-        return Request(rows, list(range(len(rows))))
+        canvases = [canvas(model, prompt=prompt, **options)]  # type: ignore[arg-type]
+        return _joined(model, canvases, [_is_chat(prompt, options)], first)
     if not prompt:
         raise MaskwalkError("There is no prompt among the prompts.")
     if options.get("template") is not None:
         raise MaskwalkError("Give prompts or a template, not both.")
-    chats = [one for one in prompt if options.get("chat") or not isinstance(one, str)]
+    kinds = [_is_chat(one, options) for one in prompt]
+    chats = [one for one, chat in zip(prompt, kinds) if chat]
     texts: list[str] = []
     if chats:  # one process for all of them
         texts = wrapped_all(model.tokenizer, chats, options.get("system"))  # type: ignore[arg-type]
     canvases, left = [], iter(texts)
-    for one in prompt:
-        chat = options.get("chat") or not isinstance(one, str)
+    for one, chat in zip(prompt, kinds):
         text = next(left) if chat else None
         canvases.append(canvas(model, prompt=one, rendered=text, **options))  # type: ignore[arg-type]
+    return _joined(model, canvases, kinds, first)
+
+
+def _is_chat(prompt: Any, options: dict[str, Any]) -> bool:
+    """Whether a prompt is wrapped in the chat template: asked for, or messages."""
+    return bool(options.get("chat")) or not isinstance(prompt, str)
+
+
+def _numbers(numbers: Sequence[int] | None, prompts: int) -> list[int]:
+    if numbers is None:
+        return [0] * prompts
+    if len(numbers) != prompts:
+        raise MaskwalkError(f"{prompts} prompts need as many numbers, not {len(numbers)}.")
+    return [whole("a number of a text", number, 0) for number in numbers]
+
+
+def _joined(
+    model: LanguageModel, canvases: list[Tensor], chats: list[bool], first: list[int]
+) -> Request:
+    """The rows of all canvases; the end of a turn also ends a row that is a chat."""
+    more = [turn_ends(model, rows[0]) if chat else () for rows, chat in zip(canvases, chats)]
     return Request(
         [row for rows in canvases for row in rows],
-        [number for rows in canvases for number in range(len(rows))],
+        [start + number for rows, start in zip(canvases, first) for number in range(len(rows))],
+        [(*model.ends, *own) for rows, own in zip(canvases, more) for _ in rows],
+        [0] * sum(map(len, canvases)),
     )
 
 
 def together(
     asked: Request, most: int, mask: int | None = None
 ) -> Iterator[tuple[list[int], Int[Tensor, "some length"]]]:
-    """(which rows, their canvas): rows of one length, `most` at a time; with `mask`, rows whose
-    given tokens stand at the same places."""
+    """(which rows, their canvas): rows of one length and of the same ends, `most` at a time; with
+    `mask`, rows whose given tokens stand at the same places."""
     groups: dict[object, list[int]] = {}
-    for number, row in enumerate(asked.rows):
+    for number, (row, ends) in enumerate(zip(asked.rows, asked.ends)):
         alike = len(row) if mask is None else tuple((row != mask).tolist())
-        groups.setdefault(alike, []).append(number)
+        groups.setdefault((alike, ends), []).append(number)
     for group in groups.values():
         for start in range(0, len(group), most):
             part = group[start : start + most]
@@ -82,14 +116,18 @@ def padded(asked: Request) -> tuple[Request, int]:
     longest = max(len(row) for row in asked.rows)
     first = {int(row[0]) for row in asked.rows}
     filler = next(token for token in range(len(first) + 1) if token not in first)
-    rows = [torch.cat([row.new_full((longest - len(row),), filler), row]) for row in asked.rows]
-    return Request(rows, asked.numbers), filler
+    back = [longest - len(row) for row in asked.rows]
+    rows = [torch.cat([row.new_full((n,), filler), row]) for n, row in zip(back, asked.rows)]
+    return replace(asked, rows=rows, back=back), filler
 
 
-def can_pad(model: LanguageModel, asked: Request) -> bool:
+def can_pad(model: LanguageModel, asked: Request, rule: Sampler) -> bool:
     """Whether to fill rows up: the network reads several at once, and can be told what to skip.
-    A row that begins with a mask might be filled with padding, so it is not filled up."""
+    A row that begins with a mask might be filled with padding, so it is not filled up, nor is one
+    whose sampler asks where a position is."""
     denoiser = model.denoiser
+    if rule.by_place:
+        return False
     different = len({len(row) for row in asked.rows}) > 1
     different = different and all(int(row[0]) != model.mask for row in asked.rows)
     return different and isinstance(denoiser, Masked) and denoiser.rows > 1 and denoiser.can_skip

@@ -11,7 +11,7 @@ from maskwalk.decoding.draw import Draw
 from maskwalk.decoding.policy import Sampler
 from maskwalk.decoding.processes import row_group
 from maskwalk.denoiser import Denoiser
-from maskwalk.streams import Streams
+from maskwalk.streams import Moved, Streams
 
 OnRound = Callable[[Tensor, Tensor], None]
 
@@ -23,6 +23,7 @@ def decode_rows(
     *,
     seed: int,
     ids: Int[Tensor, " count"] | None = None,
+    back: Int[Tensor, " count"] | None = None,
     batch: int | None = None,
     draw: Draw | str | None = None,
     ties: str | None = None,
@@ -31,7 +32,8 @@ def decode_rows(
 ) -> Decoded:
     """`decode` of rows `batch` at a time (all at once if None), on the CPU afterwards.
 
-    `ids`: the numbers of the rows, 0, 1, … without. `trace` is that of the first batch. Rows are
+    `ids`: the numbers of the rows, 0, 1, … without. `back`: how much padding is in front of each,
+    which its randomness does not count. `trace` is that of the first batch. Rows are
     shared where at most the first is traced and nobody is told of rounds.
     """
     alone = trace is True or trace > 1 or on_round is not None
@@ -43,12 +45,13 @@ def decode_rows(
         parts = []
         for first in range(mine.start, mine.stop, batch or len(start)):
             some = slice(first, min(first + (batch or len(start)), mine.stop))
+            streams = Streams(seed, numbers[some].to(start.device))
             parts.append(
                 decode(
                     sampler,
                     denoiser,
                     start[some],
-                    streams=Streams(seed, numbers[some].to(start.device)),
+                    streams=streams if back is None else Moved(streams, back[some]),
                     draw=draw,
                     ties=ties,
                     trace=trace if first == 0 else False,

@@ -38,6 +38,7 @@ class Dus(UnmaskingPolicy):
     base: int = 2
     merge: bool = True
     skip: float = 0.0
+    placed: ClassVar[bool] = True
     sweep: ClassVar[tuple[dict[str, Any], ...]] = tuple({"base": base} for base in (2, 3, 4, 8))
 
     def __post_init__(self) -> None:

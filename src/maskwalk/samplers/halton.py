@@ -29,6 +29,7 @@ class Halton(UnmaskingPolicy):
     """Van der Corput order with an arccos schedule of counts over `steps` rounds."""
 
     steps: int = 8
+    placed: ClassVar[bool] = True
     sweep: ClassVar[tuple[dict[str, Any], ...]] = tuple({"steps": t} for t in (2, 4, 8, 16))
 
     def __post_init__(self) -> None:

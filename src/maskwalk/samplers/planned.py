@@ -26,6 +26,7 @@ class Planned(UnmaskingPolicy):
     """A fixed plan: position i in turn `turns[i]`; repeated along longer canvases."""
 
     turns: tuple[int, ...] = (2, 1, 2, 0, 2, 1, 2)
+    placed: ClassVar[bool] = True
     sweep: ClassVar[tuple[dict[str, Any], ...]] = (
         {"turns": (2, 1, 2, 0, 2, 1, 2)},
         {"turns": (0, 1)},

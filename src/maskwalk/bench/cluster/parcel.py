@@ -1,7 +1,8 @@
 """The user's own files that jobs need, packed by the driver and unpacked on every node.
 
-    sent along      plug-ins (`--include`) with the modules beside them that they use; models and
-                    graph files that are named by a path relative to where the command was started
+    sent along      plug-ins (`--include`) with the modules beside them that they use; models,
+                    texts, questions and graph files that are named by a path relative to where the
+                    command was started
     must be there   what is named by an absolute path: the same content on every node
 
 A parcel is unpacked once on a node, into a folder of the cache that is named by its content.
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from maskwalk.bench.plan import Job
+from maskwalk.denoisers.language.loading import HF
 from maskwalk.denoisers.resolve import own_weights, split_precision
 from maskwalk.errors import MaskwalkError
 from maskwalk.resources import cache_directory
@@ -82,10 +84,25 @@ def _texts(jobs: Iterable[Job]) -> set[str]:
 
 
 def _named(text: str) -> Iterator[str]:
-    """The files and the trained directory that a text names."""
+    """The files and the trained directory that a text names, or is."""
     yield from (path for path in named_files(text) if Path(path).is_file())
-    if own_weights(text):
-        yield split_precision(text)[0]
+    folder = split_precision(text)[0]
+    if _there(folder) and own_weights(text):
+        yield folder
+    file, _, function = text.rpartition(":")
+    if text.startswith(HF) and _there(text.removeprefix(HF)):
+        yield text.removeprefix(HF)  # a model in a folder
+    elif file.endswith(".py") and function.isidentifier() and _there(file):
+        yield file  # one that a function of the user's makes
+    elif _there(text) and Path(text).is_file():
+        yield text  # texts, or questions
+
+
+def _there(path: str) -> bool:
+    try:
+        return bool(path) and Path(path).exists()
+    except OSError:  # too long for a path
+        return False
 
 
 def _files(path: Path) -> list[Path]:

@@ -29,6 +29,7 @@ from maskwalk.decoding.decode import decode
 from maskwalk.decoding.draw import DRAWS, Draw
 from maskwalk.decoding.kinds import result_kind
 from maskwalk.decoding.policy import Sampler
+from maskwalk.decoding.reader import answering
 from maskwalk.denoisers.language.model import LanguageModel
 from maskwalk.denoisers.resolve import own_weights
 from maskwalk.samplers import SAMPLERS
@@ -77,6 +78,8 @@ def tune_text(subject: Row, sampler: str, how: Row, pilot: int, device: str) -> 
 def measured(rule: Sampler, sampler: str, known: Subject, how: Row, pilot: int, device: str) -> Row:
     """The row of a rule, in a table or not, under the name `sampler`."""
     model, passages = known.load(device)
+    answers = answering(model.denoiser, how.get("score_grid"), how.get("special", False))
+    model = replace(model, denoiser=answers)
     draw = DRAWS.build(how["draw"])
     given, first = passages.given[:1], passages.tokens[:1]
     blank = torch.where(given, first, model.mask).to(model.device)
@@ -127,6 +130,7 @@ def _held_out(
         seed=how["seed"],
         batch=batch,
         draw=draw,
+        ties=how["ties"],
         known=passages.given,
     )
     nats = paths.over()

@@ -23,7 +23,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from maskwalk.analysis.contract.trial import broken_checks
-from maskwalk.bench.run import Run, here
+from maskwalk.bench.run import Engine, Run, here
 from maskwalk.bench.subject import Subject
 from maskwalk.bench.time_limit import time_limit
 from maskwalk.bench.tuning.candidates import settings
@@ -121,9 +121,11 @@ def evaluate_on_text(
     out: Path,
     device: str = "cpu",
     timeout: float | None = None,
+    engine: Engine | None = None,
     told: Callable[[str], object] = lambda _: None,
 ) -> TextEvaluation:
-    """Contract, policy, baselines at its calls, and where it stands; `out` keeps the baselines."""
+    """Contract, policy, baselines at its calls, and where it stands; `out` keeps the baselines,
+    which run on `engine`; the policy runs here."""
     found = candidate(policy)
     contract = {}
     for label, sampler in found.settings.items():
@@ -142,7 +144,7 @@ def evaluate_on_text(
         calls = max(1, int(own["calls"]["value"] + 1e-9))
         specs = [s for s in settings(masked, calls) if s.partition("(")[0] in BASELINES]
         jobs = [text_job(subject, spec, how) for spec in specs]
-        for row in Run(jobs, out / FILE, here(device), load_rows):
+        for row in Run(jobs, out / FILE, engine or here(device), load_rows):
             told(str(row["sampler"]))
         known = {row["key"]: row for row in load_rows(out / FILE)}
         rows = tuple(known[job.key] for job in jobs)

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from maskwalk.cli import common
-from maskwalk.cli.common import bring_in, check_device, out, run_jobs, say_written
+from maskwalk.cli import common, engines
+from maskwalk.cli.common import bring_in, out, run_jobs, say_written
 from maskwalk.cli.text.shared import ModelOption, Rows, Tokenizer, options_of
 from maskwalk.errors import seed_number, whole
 
@@ -48,6 +48,10 @@ def score(
     rows: Rows = None,
     model_option: ModelOption = None,
     device: common.Device = "cpu",
+    workers: engines.Workers = None,
+    engine: engines.Name = engines.PROCESSES,
+    address: engines.Address = None,
+    gpus: engines.Gpus = None,
     timeout: common.Timeout = None,
     to: Annotated[
         Path | None,
@@ -65,9 +69,10 @@ def score(
     --compare number --pattern '-?[0-9]+' --preset llada
     """
     from maskwalk.bench.records import latest, load_records
-    from maskwalk.bench.run import Run, engine
+    from maskwalk.bench.run import Run
     from maskwalk.bench.scoring import READING, Exam, exam_jobs
     from maskwalk.decoding.draw import preset_sampler, read_draw
+    from maskwalk.decoding.presets import around
     from maskwalk.samplers import SAMPLERS
     from maskwalk.stats import half_width, settled_se
     from maskwalk.worlds.metrics import METRICS
@@ -86,19 +91,21 @@ def score(
         chat,
         drawn,
         broken,
-        seed_number("seed", seed),
-        compare,
-        pattern,
-        ("\n",) if until is None else tuple(until),
+        **around(preset),
+        seed=seed_number("seed", seed),
+        compare=compare,
+        pattern=pattern,
+        until=("\n",) if until is None else tuple(until),
     )
     assert exam.marking  # its words are checked before anything is loaded
-    causal = exam.load(check_device(device)).causal
+    place = engines.engine_named(engine, workers, device, plugins, timeout, address, gpus)
+    causal = exam.load(device if engine == engines.PROCESSES else "cpu").causal
     usual = (preset_sampler(preset, ""),) if preset_sampler(preset, "") else TRIED
     specs = sampler or (("left_to_right",) if causal else usual)
     jobs = exam_jobs(exam, list(dict.fromkeys(map(SAMPLERS.canonical, specs))))
     with tempfile.TemporaryDirectory() as nowhere:
         folder = Path(nowhere) if to is None else to
-        run_jobs(Run(jobs, folder / "records.jsonl", engine(1, device, plugins, timeout)))
+        run_jobs(Run(jobs, folder / "records.jsonl", place))
         known = {record["key"]: record for record in latest(load_records(folder))}
     records = [known[job.key] for job in jobs]
     if as_json:

@@ -51,9 +51,14 @@ class BlockCache(TextDenoiser):
             )
 
     @property
+    def changes(self) -> tuple[str, ...]:
+        """What makes the answers others than the model's."""
+        return (f"{self.kind} cache: answers within a block are approximate",)
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What a record should say of the answers."""
-        return (*super().notes, f"{self.kind} cache: answers within a block are approximate")
+        return (*super().notes, *self.changes)
 
     def fill(
         self,

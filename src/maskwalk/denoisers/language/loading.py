@@ -72,6 +72,11 @@ def load(
     need()
     directory = find(source)
     known = describe_checkpoint(directory, kind)
+    if known.kind == "mdlm" and device_map is not None:
+        raise MaskwalkError(
+            f"{directory} is an MDLM: its network here lies on one device and has no device_map; "
+            "leave it out (--device says which)."
+        )
     where = directory if tokenizer is None else find(tokenizer)
     reader = read_tokenizer(where, directory, trust_remote_code)
     ends = ends_of(end_of_text, reader, directory)
