@@ -50,8 +50,8 @@ def verify(
         if not path.is_file() and not Path("results").is_dir():
             raise MaskwalkError(
                 f"There is no file {str(path)!r}. The documents of maskwalk itself are checked in "
-                "a checkout of its repository: an installed package has them (`maskwalk docs`), but "
-                "not all that their numbers come from."
+                "a checkout of its repository: an installed package has them (`maskwalk docs`), "
+                "but not all that their numbers come from."
             )
     sources = Sources(printed)
     results = [verify_document(path, sources) for path in documents]
