@@ -91,7 +91,7 @@ def table(key: str) -> Callable[[str], list[str]]:
 def preset_names() -> list[str]:
     """The decodings by name."""
     text = (PACKAGE / "decoding" / "presets.py").read_text(encoding="utf-8")
-    return sorted(set(re.findall(r'^    "(\w+)": Preset\(', text, re.M)))
+    return sorted(set(re.findall(r'^ +"(\w+)": Preset\(', text, re.M)))
 
 
 worlds, graphs, walks, tasks, samplers, maskings = (
