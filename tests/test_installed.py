@@ -27,7 +27,7 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def test_the_wheel_carries_what_names_are_looked_for_in() -> None:
     build = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
     carried = build["targets"]["wheel"]["force-include"]
-    assert {"zoo", "experiments", "docs"} <= set(carried)
+    assert {"zoo", "experiments", "docs", "README.md"} <= set(carried)
     records = {f"results/{p.parent.name}/{p.name}" for p in ROOT.glob("results/*/records.jsonl.gz")}
     assert records <= set(carried) and all(carried[name] == f"maskwalk/{name}" for name in carried)
 
@@ -61,8 +61,14 @@ def test_commands_find_shipped_files_from_anywhere(cli: Any, elsewhere: Path) ->
 def test_documents_are_read_and_listed(cli: Any, elsewhere: Path) -> None:
     code, out, _ = cli("docs")
     assert code == 0 and {line.split()[0] for line in out.splitlines()} == {
-        path.stem for path in (ROOT / "docs").glob("*.md")
+        "README",
+        *(path.stem for path in (ROOT / "docs").glob("*.md")),
     }
+    code, out, _ = cli("docs", "README")
+    assert code == 0 and "maskwalk" in out
+    assert cli("docs", "README", "--path")[1].strip() == str(ROOT / "README.md")
+    code, _, err = cli("verify", "README.md", "docs/*.md")
+    assert code == 2 and "in a checkout of its repository" in " ".join(err.split())
     code, out, _ = cli("docs", "docs/worlds.md")
     assert code == 0 and "Sudoku" in out and "<!--" not in out and "verify:" not in out
     code, out, _ = cli("docs", "worlds", "--path")

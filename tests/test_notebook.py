@@ -13,6 +13,7 @@ import torch
 
 import maskwalk
 from maskwalk import GRAPHS, SAMPLERS, TASKS, WORLDS, Graph, MaskwalkError, Results, Streams
+from maskwalk.cli.catalogue import all_tables
 from tests.abuse.own import without_type_checks
 
 SMALL = "walk(graph=st_er(nodes=30, p=0.08), length=9)"
@@ -77,7 +78,9 @@ def test_a_mistake_is_the_sentence_of_the_command_line(cli: Any, option: str, va
         ({"sampler": []}, "the list of samplers is empty"),
         ({"sampler": [{"sampler": "entropy", "count": 3}]}, "Unknown setting of a run in a list"),
         ({"sampler": ["entropy", 5]}, "not 5"),
-        ({"world": 5}, "world is a text in quotes"),
+        ({"world": 5}, "world is a World, or a spec such as"),
+        ({"denoiser": 5}, "5 is no denoiser: it lacks"),
+        ({"graph": "nope.txt"}, "There is no file 'nope.txt'; a graph from a file is written"),
         ({"task": 3}, "task is a text in quotes"),
         ({"preset": 4}, "preset is a text in quotes"),
         ({"device": "gpu"}, "not usable here"),
@@ -93,14 +96,6 @@ def test_a_mistake_is_the_sentence_of_the_command_line(cli: Any, option: str, va
 def test_what_only_python_can_get_wrong_is_a_sentence(settings: dict[str, Any], says: str) -> None:
     with without_type_checks(), pytest.raises(MaskwalkError, match=re.escape(says)):
         maskwalk.run(**settings)
-
-
-def test_objects_that_no_record_could_name_are_refused_with_the_way_out() -> None:
-    world = WORLDS.build(SMALL)
-    for key, thing in (("world", world), ("denoiser", world.oracle())):
-        says = f"register.*@{key.upper()}S.register"
-        with without_type_checks(), pytest.raises(MaskwalkError, match=says):
-            maskwalk.run(**{key: thing})
 
 
 # ---- several runs
@@ -198,7 +193,7 @@ class Tags(HTMLParser):
 
 def test_a_result_shows_itself(three: Results) -> None:
     run = three[1]
-    assert repr(run).startswith("<Result random ×4 · endpoints") and len(repr(run)) < SHORT
+    assert repr(run).startswith("<Result random ×4 · endpoints: ") and len(repr(run)) < SHORT
     for text in (str(run), Tags(run._repr_html_()).words, str(run.table())):
         assert repr(run.coherence) in "".join(text)
     assert "Share of sequences that the world can produce" in str(run.table())
@@ -209,7 +204,8 @@ def test_a_result_shows_itself(three: Results) -> None:
 
 
 def test_results_show_calls_coherence_and_differences(three: Results) -> None:
-    assert repr(three).startswith("<Results of 3 runs") and len(repr(three)) < SHORT
+    assert repr(three) == "<Results of 3 runs · endpoints · n = 192>"
+    assert repr(three[:1]) == "<Results of 1 run · endpoints · n = 192>"
     lines = str(three).splitlines()
     assert lines[0].split() == ["calls", "coherence", "to", "the", "first", "p"]
     assert lines[1].startswith("bisection ") and lines[1].endswith(repr(three[0].coherence))
@@ -258,6 +254,30 @@ def test_figures_have_a_point_a_run_and_a_bar_a_position(three: Results) -> None
     assert heights == pytest.approx((~valid).double().mean(0).tolist())
     means = three[1].trace.reveal_rounds().double().mean(0) + 1
     assert rounds.lines[0].get_ydata() == pytest.approx(means.numpy())
+
+
+def test_intervals_end_where_the_metric_does() -> None:
+    sure = maskwalk.run(["bisection", "random(block=9)"], world=SMALL, task="endpoints", count=12)
+    assert float(sure[0].coherence) == 1.0 and sure[0].coherence.half > 0.05
+    (axes,) = sure.plot().axes
+    ends = [y for lines in axes.collections for path in lines.get_paths() for y in path.vertices]
+    assert len(ends) >= 4 and all(0.0 <= y <= 1.0 for _, y in ends)
+
+
+def test_a_figure_says_what_its_bars_are(three: Results) -> None:
+    broken, rounds = three[1].plot().axes
+    assert "break at a position" in broken.get_title()
+    assert "from the earliest to the latest (bar)" in rounds.get_title()
+
+
+def test_a_frame_has_no_column_that_is_empty_and_no_p_of_zero() -> None:
+    runs = maskwalk.run(["bisection", "random(block=9)"], world=SMALL, count=2048, trace=0)
+    frame = runs.to_arrow().to_pydict()
+    assert all(any(value is not None for value in column) for column in frame.values())
+    assert "tv1" not in frame or any(frame["tv1"])
+    p = frame["difference_p"][1]
+    assert 0 < p < 1e-300 and runs.difference(1).p > 0
+    assert repr(runs.differences[0]).endswith("p < .0001")
 
 
 def test_the_trace_shows_every_round(three: Results) -> None:
@@ -345,8 +365,17 @@ def test_reprs_are_short(three: Results) -> None:
     replayed = maskwalk.replay(SAMPLERS.build("entropy"), oracle, sequences, streams=Streams(0, 64))
     things = [prompts, denoiser, Streams(0, 64), three[0].decoded, three[0].trace, replayed]
     things += [maskwalk.Canvas(sequences, sequences < 3, oracle.mask_id), three.differences[0]]
+    things += [*all_tables().values(), maskwalk.PRESETS, maskwalk.METRICS]
     for thing in things:
         assert 10 < len(repr(thing)) < SHORT and "\n" not in repr(thing)
+
+
+def test_a_table_says_what_is_in_it() -> None:
+    assert len(SAMPLERS) == len(list(SAMPLERS)) > 40
+    assert repr(SAMPLERS).startswith(f"<Registry of {len(SAMPLERS)} samplers: ancestral, ")
+    assert repr(maskwalk.DENOISERS).startswith("<Registry of 1 denoiser: oracle")
+    assert TASKS.short("endpoints(start=None, end=None)") == "endpoints"
+    assert TASKS.short("given(share=0.25)") == "given(share=0.25)"
 
 
 def test_the_public_list_is_what_dir_says() -> None:

@@ -1,11 +1,7 @@
 """The notebooks run from the first cell to the last, and every cell's value can be shown."""
 
 import ast
-import contextlib
-import io
-import json
-import sys
-import types
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,9 +10,10 @@ import pytest
 
 import maskwalk
 from maskwalk.specs.registry import TABLES
+from tests.run_notebooks import FOLDER, NOTEBOOKS, execute, notebook
 
-FOLDER = Path(__file__).parent.parent / "notebooks"
-NOTEBOOKS = sorted(path.name for path in FOLDER.glob("*.ipynb"))
+PATH = re.compile(r"(?<![\w.<:/])/(?:[\w.+-]+/)+[\w.+-]*|[A-Z]:\\\\|0x[0-9a-f]{6}")
+MOST = 400_000  # bytes of both
 
 
 @pytest.fixture(autouse=True)
@@ -30,27 +27,10 @@ def nothing_is_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator
         table._members.update(members)
 
 
-def cells(name: str) -> list[dict[str, Any]]:
-    return list(json.loads((FOLDER / name).read_text("utf-8"))["cells"])
-
-
-def execute(name: str) -> tuple[dict[str, Any], list[Any], str]:
+def executed(name: str) -> tuple[dict[str, Any], list[Any], str]:
     """The names of a notebook, the values that its code cells end in, and what it prints."""
-    module = types.ModuleType(f"notebook_{Path(name).stem}")
-    sys.modules[module.__name__] = module  # where classes of the notebook say they come from
-    values, printed = [], io.StringIO()
-    for number, cell in enumerate(cells(name)):
-        if cell["cell_type"] != "code":
-            continue
-        tree = ast.parse("".join(cell["source"]))
-        last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
-        with contextlib.redirect_stdout(printed):
-            exec(compile(tree, f"{name}[{number}]", "exec"), vars(module))
-            if last is not None:
-                value = ast.Expression(last.value)
-                values.append(eval(compile(value, f"{name}[{number}]", "eval"), vars(module)))
-    del sys.modules[module.__name__]
-    return vars(module), values, printed.getvalue()
+    names, results = execute(name)
+    return names, [v for _, v in results if v is not None], "".join(text for text, _ in results)
 
 
 def shown(value: Any) -> str | bytes:
@@ -63,7 +43,7 @@ def shown(value: Any) -> str | bytes:
 
 
 def test_which_sampler() -> None:
-    names, values, _ = execute("which_sampler.ipynb")
+    names, values, _ = executed("which_sampler.ipynb")
     assert len(values) == 10
     assert all(len(shown(value)) > 40 for value in values)
     assert names["on_tree"][0].coherence == names["on_dense"][0].coherence == 1.0
@@ -77,18 +57,50 @@ def test_which_sampler() -> None:
 
 
 def test_your_sampler() -> None:
-    names, values, printed = execute("your_sampler.ipynb")
-    assert all(len(shown(value)) > 40 for value in values if value is not None)
+    names, values, printed = executed("your_sampler.ipynb")
+    assert all(len(shown(value)) > 40 for value in values)
     assert isinstance(names["verdict"], maskwalk.Evaluation) and names["verdict"].comparisons
     assert "Contract: kept" in printed and "tree · endpoints · oracle" in printed
     assert names["runs"][0].sampler == "by_halves(bound=0.1)"
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
-def test_outputs_are_stripped_and_names_are_public(name: str) -> None:
-    for cell in cells(name):
+def test_committed_outputs_are_there_without_errors_and_paths(name: str) -> None:
+    """`python -m tests.run_notebooks` writes them anew."""
+    code = [cell for cell in notebook(name)["cells"] if cell["cell_type"] == "code"]
+    assert [cell["execution_count"] for cell in code] == list(range(1, len(code) + 1))
+    for cell in code:
+        for output in cell["outputs"]:
+            assert output["output_type"] in ("stream", "execute_result"), output  # no error
+            texts = dict(output.get("data", {"text": output.get("text")}))
+            texts.pop("image/png", None)
+            for text in texts.values():
+                assert PATH.search("".join(text)) is None, "".join(text)
+        shows = isinstance(ast.parse("".join(cell["source"])).body[-1], ast.Expr)
+        assert bool(cell["outputs"]) == shows
+    pictures = [o for cell in code for o in cell["outputs"] if "image/png" in o.get("data", {})]
+    assert pictures
+
+
+def test_outputs_are_small() -> None:
+    assert sum((FOLDER / name).stat().st_size for name in NOTEBOOKS) < MOST
+
+
+def test_a_path_would_be_found() -> None:
+    for text in (
+        "file(path='/root/x/graphs/1.graphml')",
+        "<Thing object at 0x7f12ab34cd>",
+        "/tmp/a",
+    ):
+        assert PATH.search(text), text
+    for text in ("</td><td>", "p < .0001", "1/2", "a/b/c"):
+        assert PATH.search(text) is None, text
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_names_are_public(name: str) -> None:
+    for cell in notebook(name)["cells"]:
         if cell["cell_type"] == "code":
-            assert cell["outputs"] == [] and cell["execution_count"] is None
             for node in ast.walk(ast.parse("".join(cell["source"]))):
                 if isinstance(node, ast.ImportFrom) and str(node.module).startswith("maskwalk"):
                     assert {alias.name for alias in node.names} <= set(maskwalk.__all__)

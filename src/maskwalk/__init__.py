@@ -14,7 +14,7 @@ PUBLIC = {
     "streams": ("Purpose", "Streams"),
     "stats": ("Estimate",),
     "denoiser": ("Denoiser",),
-    "worlds.world": ("WORLDS", "World"),
+    "worlds.world": ("WORLDS", "World", "as_world"),
     "worlds.tasks": ("TASKS", "Prompts"),
     "worlds.metrics": ("METRICS", "Metric", "Sample"),
     "worlds.checks": ("broken_world",),
@@ -23,11 +23,13 @@ PUBLIC = {
     "worlds.walks.laws": ("WALKS", "WalkLaw"),
     "worlds.walks.oracles": ("oracle_for",),
     "denoisers.resolve": ("DENOISERS",),
+    "denoisers.arguments": ("as_denoiser",),
     "denoisers.checks": ("broken_denoiser",),
     "denoisers.files": ("from_pretrained", "save_pretrained"),
     "denoisers.language": ("Causal", "LanguageModel", "Masked", "load", "load_mdlm"),
     "denoisers.language.books": ("load_books",),
     "denoisers.language.standins": ("STAND_INS",),
+    "decoding.arguments": ("as_sampler",),
     "decoding.canvas": ("Canvas", "RoundStreams"),
     "decoding.view": ("View",),
     "decoding.policy": ("SAMPLERS", "Sampler", "UnmaskingPolicy"),
@@ -70,6 +72,7 @@ if TYPE_CHECKING:  # the same for type checkers, which do not run __getattr__ (t
     from maskwalk.bench.verdict.result import Evaluation as Evaluation
     from maskwalk.bench.verdict.run import evaluate as evaluate
     from maskwalk.bench.verdict.suite import Scene as Scene
+    from maskwalk.decoding.arguments import as_sampler as as_sampler
     from maskwalk.decoding.canvas import Canvas as Canvas
     from maskwalk.decoding.canvas import RoundStreams as RoundStreams
     from maskwalk.decoding.decode import Decoded as Decoded
@@ -86,6 +89,7 @@ if TYPE_CHECKING:  # the same for type checkers, which do not run __getattr__ (t
     from maskwalk.decoding.trace import Trace as Trace
     from maskwalk.decoding.view import View as View
     from maskwalk.denoiser import Denoiser as Denoiser
+    from maskwalk.denoisers.arguments import as_denoiser as as_denoiser
     from maskwalk.denoisers.checks import broken_denoiser as broken_denoiser
     from maskwalk.denoisers.files import from_pretrained as from_pretrained
     from maskwalk.denoisers.files import save_pretrained as save_pretrained
@@ -121,6 +125,7 @@ if TYPE_CHECKING:  # the same for type checkers, which do not run __getattr__ (t
     from maskwalk.worlds.walks.oracles import oracle_for as oracle_for
     from maskwalk.worlds.world import WORLDS as WORLDS
     from maskwalk.worlds.world import World as World
+    from maskwalk.worlds.world import as_world as as_world
 
 
 def __getattr__(name: str) -> Any:

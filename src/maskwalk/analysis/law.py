@@ -12,17 +12,20 @@ and equal partial assignments (with equal policy state) are merged after every r
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import combinations, product
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor
 
+from maskwalk.decoding.arguments import as_sampler, as_tokens
 from maskwalk.decoding.canvas import Canvas, RoundStreams
 from maskwalk.decoding.draw import Draw
-from maskwalk.decoding.policy import UnmaskingPolicy
+from maskwalk.decoding.policy import Sampler, UnmaskingPolicy
 from maskwalk.decoding.view import View
 from maskwalk.denoiser import Denoiser, masked_positions
-from maskwalk.errors import MaskwalkError
+from maskwalk.denoisers.arguments import as_denoiser
+from maskwalk.errors import MaskwalkError, shown
 from maskwalk.streams import Purpose, Streams
 from maskwalk.worlds.walks.laws import WalkLaw
 
@@ -123,24 +126,26 @@ class _Known:
 
 
 def sampler_law(
-    policy: UnmaskingPolicy,
-    denoiser: Denoiser,
-    tokens: Int[Tensor, " length"] | Int[Tensor, "starts length"],
+    policy: Sampler | str,
+    denoiser: Denoiser | str,
+    tokens: Any,
     *,
     ties: str = "uniform",
     draw: Draw | None = None,
     limit: int = 2_000_000,
 ) -> tuple[Int[Tensor, "n length"], Float64[Tensor, " n"]]:
-    """Every output of `policy` from the canvas `tokens`, with its exact probability.
+    """Every output of `policy` from the canvas `tokens` (length), with its exact probability.
 
     Several canvases are as many equally likely starts.
     """
     draw = draw or Draw()
     if draw.precision != "float64":
         raise MaskwalkError("Only float64 draws have an exact law; bfloat16 races do not.")
-    starts = tokens.view(-1, tokens.shape[-1])
-    canvas = Canvas(starts, starts != denoiser.mask_id, denoiser.mask_id)
-    canvas = replace(canvas, state=policy.init(canvas))
+    rule, asked = _enumerable(policy), as_denoiser(denoiser)
+    one = isinstance(tokens, Tensor) and tokens.ndim == 1
+    starts = as_tokens(tokens[None] if one else tokens)
+    canvas = Canvas(starts, starts != asked.mask_id, asked.mask_id)
+    canvas = replace(canvas, state=rule.init(canvas))
     weight = torch.full((len(starts),), 1.0 / len(starts), dtype=torch.float64)
     done: list[tuple[Tensor, Tensor]] = []
     while len(weight):
@@ -148,8 +153,19 @@ def sampler_law(
         done.append((canvas.tokens[~still], weight[~still]))
         canvas, weight = canvas.select(still), weight[still]
         if len(weight):
-            canvas, weight = _round(policy, denoiser, canvas, weight, draw, ties, limit)
+            canvas, weight = _round(rule, asked, canvas, weight, draw, ties, limit)
     return _collect(torch.cat([t for t, _ in done]), torch.cat([w for _, w in done]))
+
+
+def _enumerable(given: Sampler | str) -> UnmaskingPolicy:
+    """A policy whose choices can be listed, or a sentence."""
+    rule = as_sampler(given)
+    if isinstance(rule, UnmaskingPolicy):
+        return rule
+    raise MaskwalkError(
+        f"{rule!r} draws in a step of its own, so its law cannot be listed; sampler_law is for an "
+        "UnmaskingPolicy, which chooses positions before anything is drawn there."
+    )
 
 
 def _round(
@@ -240,8 +256,25 @@ def total_variation(
     one: Law, other: tuple[Int[Tensor, "m length"], Float64[Tensor, " m"]]
 ) -> float:
     """½ Σ |p(x) - q(x)| of two laws given as (sequences, probabilities)."""
+    for law in (one, other):
+        _check_law(law)
     _, difference = _collect(torch.cat([one[0], other[0]]), torch.cat([one[1], -other[1]]))
     return float(0.5 * difference.abs().sum())
+
+
+def _check_law(law: Any) -> None:
+    """A law is a table of sequences and as many probabilities, or a sentence."""
+    pair = isinstance(law, tuple | list) and len(law) == 2
+    if not pair or not all(isinstance(part, Tensor) for part in law):
+        raise MaskwalkError(
+            f"A law is (sequences, probabilities), two tensors as sampler_law gives them, not "
+            f"{shown(law)}."
+        )
+    if law[0].ndim != 2 or law[1].shape != law[0].shape[:1]:
+        raise MaskwalkError(
+            "A law is sequences (n, length) and n probabilities, not tensors of shape "
+            f"{tuple(law[0].shape)} and {tuple(law[1].shape)}."
+        )
 
 
 def bridge_law(law: WalkLaw, tokens: Int[Tensor, " length"], mask_id: int) -> Law:

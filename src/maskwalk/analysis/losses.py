@@ -31,9 +31,11 @@ from maskwalk.analysis.plans import (
 )
 from maskwalk.analysis.plans.sets import SEARCHED
 from maskwalk.analysis.replay import Replayed, bridges, replay, truth_of
+from maskwalk.decoding.arguments import as_sampler
 from maskwalk.decoding.draw import Draw
 from maskwalk.decoding.policy import Sampler
 from maskwalk.denoiser import Denoiser
+from maskwalk.denoisers.arguments import as_denoiser
 from maskwalk.errors import MaskwalkError, whole
 from maskwalk.samplers.optimal_random import OptimalRandom
 from maskwalk.samplers.planned import Planned
@@ -41,7 +43,7 @@ from maskwalk.streams import Streams
 from maskwalk.worlds.tasks import Prompts
 from maskwalk.worlds.walks.laws import ChainLaw, ScheduleLaw
 from maskwalk.worlds.walks.oracles import Oracle
-from maskwalk.worlds.world import Listed, World
+from maskwalk.worlds.world import Listed, World, as_world
 
 BATCH = 512  # sequences replayed at once; results do not depend on it
 
@@ -60,13 +62,14 @@ Row = dict[str, Any]
 
 
 def exact_sequences(
-    world: World, prompts: Prompts, seed: int = 0, oracle: Denoiser | None = None
+    world: World | str, prompts: Prompts, seed: int = 0, oracle: Denoiser | None = None
 ) -> tuple[Int[Tensor, "n length"], Bool[Tensor, "n length"]]:
     """Sequences to replay, distributed as the law given the prompts, and which tokens are given.
 
     Between given tokens they are drawn afresh with the oracle (constructed prompts come with those
     of another law). A law without an oracle has prompts from its own held-out sequences.
     """
+    world = as_world(world)
     given = prompts.tokens != world.vocab_size
     oracle = truth_of(world) if oracle is None else oracle
     if prompts.conditional and (prompts.answers is None or oracle is not None):
@@ -77,9 +80,9 @@ def exact_sequences(
 
 
 def diagnose(
-    world: World | None,
-    denoiser: Denoiser,
-    sampler: Sampler,
+    world: World | str | None,
+    denoiser: Denoiser | str,
+    sampler: Sampler | str,
     sequences: Int[Tensor, "n length"],
     given: Bool[Tensor, "n length"] | None = None,
     *,
@@ -98,6 +101,8 @@ def diagnose(
     `example` tells the first walk: in which round each position, and what it cost.
     """
     began = time.perf_counter()
+    world = None if world is None else as_world(world)
+    denoiser, sampler = as_denoiser(denoiser, world), as_sampler(sampler)
     given = torch.zeros_like(sequences, dtype=torch.bool) if given is None else given
     replays = []
     for order in range(whole("orders", orders, 1)):
@@ -190,7 +195,7 @@ def _example(replayed: Replayed, sequences: Int[Tensor, "n length"]) -> Row:
 
 
 def best_plans(
-    world: World,
+    world: World | str,
     sequences: Int[Tensor, "n length"],
     given: Bool[Tensor, "n length"],
     oracle: Denoiser | None = None,
@@ -200,6 +205,7 @@ def best_plans(
     First-order laws: exactly, or (between given tokens) from the entropies along these sequences.
     Other laws: by searching all plans of sequences of at most eight tokens.
     """
+    world = as_world(world)
     pattern = given[0].nonzero()[:, 0].tolist()
     free = sequences.shape[1] - len(pattern)
     if not bool((given == given[0]).all()) or free == 0:

@@ -33,15 +33,17 @@ import torch
 from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor
 
+from maskwalk.decoding.arguments import as_sampler
 from maskwalk.decoding.decode import decode
 from maskwalk.decoding.draw import Draw
 from maskwalk.decoding.policy import Sampler, chooses_first
 from maskwalk.denoiser import Denoiser
+from maskwalk.denoisers.arguments import as_denoiser
 from maskwalk.errors import MaskwalkError
 from maskwalk.samplers.bisection import Bisection
 from maskwalk.samplers.left_to_right import LeftToRight
 from maskwalk.streams import Streams
-from maskwalk.worlds.world import World
+from maskwalk.worlds.world import World, as_world
 
 TERMS = ("dependence", "denoiser", "dependence_path", "denoiser_path")
 
@@ -187,15 +189,15 @@ def divergence(
 
 
 def replay(
-    sampler: Sampler,
-    denoiser: Denoiser,
+    sampler: Sampler | str,
+    denoiser: Denoiser | str,
     sequences: Int[Tensor, "batch length"],
     *,
     streams: Streams,
     draw: Draw | None = None,
     ties: str = "uniform",
     given: Bool[Tensor, "batch length"] | None = None,
-    world: World | None = None,
+    world: World | str | None = None,
     law: Denoiser | None = None,
 ) -> Replayed:
     """Forces `sequences` through `sampler`; `given` positions are revealed from the start.
@@ -205,7 +207,9 @@ def replay(
     dependence is that of blocks under the model. The same streams as in `decode` give the same
     choices.
     """
-    draw = draw or Draw()
+    draw, sampler = draw or Draw(), as_sampler(sampler)
+    world = None if world is None else as_world(world)
+    denoiser = as_denoiser(denoiser, world)
     check_replayable(sampler, draw)
     _check_sequences(sequences, denoiser, streams)
     given = torch.zeros_like(sequences, dtype=torch.bool) if given is None else given

@@ -38,6 +38,7 @@ from maskwalk.denoisers.resolve import (
 from maskwalk.errors import seed_number, whole
 from maskwalk.specs.sources import code_of, sources
 from maskwalk.worlds.metrics import METRICS, REPLAY, Sample, measure
+from maskwalk.worlds.objects import is_object, object_code, object_notes
 from maskwalk.worlds.sizes import check_sequences
 from maskwalk.worlds.tasks import TASKS, Prompts, build_prompts
 from maskwalk.worlds.world import build_world
@@ -132,7 +133,8 @@ class Cell:
     def files(self) -> dict[str, str]:
         """The user's files that the result depends on, by name: their hashes."""
         drawn = (self.draw, self.ties, *self.metrics)
-        return sources(self.world, self.task, self.sampler, self.denoiser, *drawn)
+        named = sources(self.world, self.task, self.sampler, self.denoiser, *drawn)
+        return named | object_code(self.world, self.denoiser)
 
     @property
     def version(self) -> tuple[str | None, ...]:
@@ -170,7 +172,8 @@ def run_cell(
         files = files | code_of(type(sampler))
     world, rows = build_world(cell.world), cell.count * cell.per_prompt
     check_sequences(rows, world.length)
-    denoiser = _denoiser(cell.denoiser, device, cell.world, version)
+    kept = _denoiser.__wrapped__ if is_object(cell.denoiser) else _denoiser
+    denoiser = kept(cell.denoiser, device, cell.world, version)
     if hasattr(denoiser, "check_rows"):
         denoiser.check_rows(rows)
     prompts = _prompts(cell.task, cell.count, cell.seed, cell.world, version)
@@ -221,7 +224,10 @@ def run_cell(
         "metrics": measure(sample, cell.metrics),
         "seconds": round(max(seconds, 0.0), 4),  # a clock may be set back
         "trace": _story(decoded, sample) if trace else None,
-        "notes": list(denoiser_notes(denoiser)),
+        "notes": [
+            *denoiser_notes(denoiser),
+            *object_notes(world=cell.world, denoiser=cell.denoiser),
+        ],
     }
     impossible = impossible_evidence(denoiser)
     if impossible is not None and asked_before is not None:

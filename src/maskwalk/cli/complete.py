@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 
 from maskwalk.resources import PACKAGE, shipped
 
@@ -63,7 +64,14 @@ def result_names() -> list[str]:
 
 def page_names() -> list[str]:
     """The shipped documents."""
-    return sorted(path.stem for path in shipped("docs").glob("*.md"))
+    pages = sorted(path.stem for path in shipped("docs").glob("*.md"))
+    return ["README"] * page_file("README").is_file() + pages
+
+
+def page_file(name: str) -> Path:
+    """Where a page is; the README stands beside the documents."""
+    folder = shipped("docs").parent if name == "README" else shipped("docs")
+    return folder / f"{name}.md"
 
 
 def offer(names: Callable[[], list[str]]) -> Callable[[str], list[str]]:
@@ -83,7 +91,7 @@ def table(key: str) -> Callable[[str], list[str]]:
 def preset_names() -> list[str]:
     """The decodings by name."""
     text = (PACKAGE / "decoding" / "presets.py").read_text(encoding="utf-8")
-    return sorted(set(re.findall(r'^    "(\w+)": Preset\(', text, re.M)))
+    return sorted(set(re.findall(r'^ +"(\w+)": Preset\(', text, re.M)))
 
 
 worlds, graphs, walks, tasks, samplers, maskings = (

@@ -9,7 +9,6 @@ import typer
 from maskwalk.cli import complete
 from maskwalk.cli.common import out
 from maskwalk.errors import unknown
-from maskwalk.resources import shipped
 
 COMMENT = re.compile(r"<!--.*?-->\s?", re.DOTALL)  # ties of numbers, for `maskwalk verify`
 FIRST = re.compile(r"^# (.+)$", re.MULTILINE)
@@ -43,7 +42,7 @@ def docs(
 
 def file(name: str) -> Path:
     """Where a page is."""
-    return shipped("docs") / f"{name}.md"
+    return complete.page_file(name)
 
 
 def read(name: str) -> str:

@@ -46,6 +46,13 @@ def verify(
     from maskwalk.report.verify import Sources, verify_document
     from maskwalk.report.verify.document import lines_of
 
+    for path in documents:
+        if not path.is_file() and not Path("results").is_dir():
+            raise MaskwalkError(
+                f"There is no file {str(path)!r}. The documents of maskwalk itself are checked in "
+                "a checkout of its repository: an installed package has them (`maskwalk docs`), "
+                "but not all that their numbers come from."
+            )
     sources = Sources(printed)
     results = [verify_document(path, sources) for path in documents]
     if as_json:

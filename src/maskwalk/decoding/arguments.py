@@ -9,14 +9,14 @@ from torch import Tensor
 from maskwalk.decoding.draw import DRAWS, TIES, Draw, read_draw
 from maskwalk.decoding.policy import SAMPLERS, Sampler
 from maskwalk.denoiser import Denoiser
-from maskwalk.errors import MaskwalkError, lacking, one_of, shown
+from maskwalk.errors import MaskwalkError, one_of, shown
 from maskwalk.streams import Streams
 
 IDS = 2**48  # stream ids are below
 
 
 def as_sampler(given: Any) -> Sampler:
-    """A sampler, or a spec of one."""
+    """A sampler as it is, or the sampler of a spec; anything else is a sentence."""
     if isinstance(given, str):
         return SAMPLERS.build(given)
     if isinstance(given, Sampler):
@@ -74,11 +74,8 @@ def as_streams(given: Any, seed: Any, tokens: Tensor) -> Any:
     return Streams(seed, torch.arange(len(tokens), device=tokens.device))
 
 
-def check_question(tokens: Tensor, denoiser: Any, streams: Any, trace: Any) -> None:
+def check_question(tokens: Tensor, denoiser: Denoiser, streams: Any, trace: Any) -> None:
     """What `decode` is asked makes sense, or a sentence."""
-    if not callable(denoiser) or lacking(denoiser, Denoiser):
-        lacks = ", ".join(lacking(denoiser, Denoiser)) or "a __call__"
-        raise MaskwalkError(f"{shown(denoiser)} is no denoiser: it lacks {lacks}.")
     if not isinstance(streams, Streams):
         raise MaskwalkError(
             f"streams is Streams(seed, ids) with one id for every sequence, not {shown(streams)}; "

@@ -34,6 +34,7 @@ from maskwalk.decoding.policy import Sampler
 from maskwalk.decoding.scores import entropy
 from maskwalk.decoding.trace import Trace
 from maskwalk.denoiser import Denoiser
+from maskwalk.denoisers.arguments import as_denoiser
 from maskwalk.errors import MaskwalkError
 from maskwalk.kernels.small import small
 from maskwalk.streams import Streams
@@ -57,7 +58,7 @@ class Decoded:
 
 def decode(
     sampler: Sampler | str,
-    denoiser: Denoiser,
+    denoiser: Denoiser | str,
     tokens: Any,
     *,
     streams: Streams | None = None,
@@ -69,13 +70,15 @@ def decode(
 ) -> Decoded:
     """Fills every masked position of `tokens` (batch, length) with `sampler`, or a spec of one.
 
-    Positions that hold `denoiser.mask_id` are filled; everything else is given and kept. `seed`
+    `denoiser` may be the name of a model: "zoo:NAME", a trained directory, "hf:NAME". Positions
+    that hold its `mask_id` are filled; everything else is given and kept. `seed`
     draws row i from stream i; `streams` carries a seed and an id per row instead: a row's result
     depends on nothing else. `draw` may be a preset or a spec. `trace` records what happens to every
     row, or to as many first ones as it says. `on_round` is told at first and after every round
     which rows are open and their tokens.
     """
     rule, tokens = as_sampler(sampler), as_tokens(tokens)
+    denoiser = as_denoiser(denoiser)
     drawing, ties = as_draw(draw, ties)
     streams = as_streams(streams, seed, tokens)
     check_question(tokens, denoiser, streams, trace)

@@ -15,9 +15,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from maskwalk.decoding.answers import Answer, answer_of, unknown_tokens
+from maskwalk.decoding.arguments import as_sampler
 from maskwalk.decoding.decode import Decoded
 from maskwalk.decoding.draw import Draw
-from maskwalk.decoding.policy import SAMPLERS, Sampler
+from maskwalk.decoding.policy import Sampler
 from maskwalk.decoding.presets import PRESETS
 from maskwalk.decoding.reader import reader
 from maskwalk.decoding.requests import (
@@ -34,6 +35,7 @@ from maskwalk.decoding.shared import decode_rows
 from maskwalk.decoding.stopping import StopAt, StopText
 from maskwalk.decoding.trace import Trace
 from maskwalk.denoisers.language.model import LanguageModel
+from maskwalk.denoisers.language.source import as_language_model
 from maskwalk.errors import MaskwalkError, one_of, real, seed_number
 from maskwalk.worlds.sizes import fits
 
@@ -64,7 +66,7 @@ class Generated:
 
 
 def generate(
-    model: LanguageModel,
+    model: LanguageModel | str,
     sampler: Sampler | str | None = None,
     *,
     prompt: Prompt | Sequence[Prompt] = "",
@@ -88,7 +90,9 @@ def generate(
     trace: bool = False,
     on_round: Callable[[Tensor, Tensor], None] | None = None,
 ) -> Generated:
-    """`count` texts. The default sampler is confidence(), or left_to_right for a causal model.
+    """`count` texts of a model, or of the name of one ("zoo:books_mdm", "hf:NAME").
+
+    The default sampler is confidence(), or left_to_right for a causal model.
 
     `prompt`: a text, the messages of a chat ({"role", "content"}), or a list of either: `count`
     texts of each, in that order. A prompt's texts do not depend on what else is in the list.
@@ -114,6 +118,7 @@ def generate(
     `on_round` is told at first and after every round which texts are open, and their tokens.
     """
     seed_number("seed", seed)
+    model = as_language_model(model)
     named = PRESETS[one_of("preset", preset, tuple(PRESETS)) if preset else "exact"]
     if preset and draw is None:
         draw, ties = preset, named.ties if ties is None else ties
@@ -122,7 +127,7 @@ def generate(
         real("score_grid", score_grid, 1e-15, 1.0)
     plain = "left_to_right" if model.causal else "confidence"
     sampler = sampler or named.sampler or plain
-    rule = SAMPLERS.build(sampler) if isinstance(sampler, str) else sampler
+    rule = as_sampler(sampler)
     sizes = {"template": template, "length": length, "new_tokens": new_tokens}
     asked = request(model, prompt, numbers, **sizes, count=count, chat=chat, system=system)
     strings = _strings(stop_strings, template)

@@ -35,68 +35,80 @@ class Preset:
 
 AS_IT_IS: dict[str, Any] = {"score_grid": 1e-12, "stop": False, "special": True}
 
-PRESETS = {
-    "exact": Preset("draw()"),
-    "as_published": Preset(
-        "draw(precision='bfloat16')", "index", source="the paper's code: MDLM's race in bfloat16"
-    ),
-    "llada": Preset(
-        "draw(temperature=0, over='all')",
-        "index",
-        "blocks(size=128, inner=low_confidence(steps=128))",
-        "ML-GSAI/LLaDA b7e6c35, the defaults of generate()",
-        "counts and blocks are each sequence's own",
-        **AS_IT_IS,
-    ),
-    "dream": Preset(
-        "draw(temperature=0.2, top_p=0.95, scores='shaped', over='all')",
-        "index",
-        "entropy(steps=512, spread='late')",
-        "DreamLM/Dream fac0a7f, the call in its README: alg='entropy'",
-        "counts are each sequence's own, not the batch's mean; a step that would reveal nothing is "
-        "not a call",
-        **AS_IT_IS,
-    ),
-    "dream_origin": Preset(
-        "draw(temperature=0)",
-        "index",
-        "ancestral(steps=512, finish='last', eps=0.001)",
-        "DreamLM/Dream fac0a7f, the defaults of diffusion_generate(): alg='origin'",
-        **AS_IT_IS,
-    ),
-    "fast_dllm": Preset(
-        "draw(temperature=0, over='all')",
-        "index",
-        "blocks(size=32, inner=threshold_drawn(tau=0.9))",
-        "NVlabs/Fast-dLLM 24cc59e, eval_gsm8k.sh: threshold=0.9, block_length=32, no cache",
-        "blocks are each sequence's own",
-        **AS_IT_IS,
-    ),
-    "dinfer": Preset(
-        "draw(temperature=0, over='all')",
-        "index",
-        "blocks(size=64, inner=threshold_drawn(tau=0.9))",
-        "inclusionAI/dInfer fce4e32, the defaults of eval_dinfer.py, no cache",
-        "there a token within 1e-5 of the surest one is revealed with it",
-        **AS_IT_IS,
-    ),
-    "mdlm": Preset(
-        "draw(precision='float32')",
-        "index",
-        "ancestral(steps=128, cached=True, finish='argmax', eps=1e-05)",
-        "kuleshov-group/mdlm c112c52, configs/config.yaml: ddpm_cache, noise_removal",
-        "the cache is each sequence's own; its network answers in bfloat16",
-        **AS_IT_IS,
-    ),
-    "remdm": Preset(
-        "draw(top_p_strict=0.9)",
-        "index",
-        "remdm(kind='cap', steps=1024, eta=0.008)",
-        "kuleshov-group/remdm f830d65, scripts/remdm-cap.sh",
-        "a sequence with nothing masked is not a call",
-        **AS_IT_IS,
-    ),
-}
+
+class Presets(dict[str, Preset]):
+    """The presets by name; as a text, their names."""
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} presets: {', '.join(self)}>"
+
+
+PRESETS = Presets(
+    {
+        "exact": Preset("draw()"),
+        "as_published": Preset(
+            "draw(precision='bfloat16')",
+            "index",
+            source="the paper's code: MDLM's race in bfloat16",
+        ),
+        "llada": Preset(
+            "draw(temperature=0, over='all')",
+            "index",
+            "blocks(size=128, inner=low_confidence(steps=128))",
+            "ML-GSAI/LLaDA b7e6c35, the defaults of generate()",
+            "counts and blocks are each sequence's own",
+            **AS_IT_IS,
+        ),
+        "dream": Preset(
+            "draw(temperature=0.2, top_p=0.95, scores='shaped', over='all')",
+            "index",
+            "entropy(steps=512, spread='late')",
+            "DreamLM/Dream fac0a7f, the call in its README: alg='entropy'",
+            "counts are each sequence's own, not the batch's mean; a step that would reveal "
+            "nothing is not a call",
+            **AS_IT_IS,
+        ),
+        "dream_origin": Preset(
+            "draw(temperature=0)",
+            "index",
+            "ancestral(steps=512, finish='last', eps=0.001)",
+            "DreamLM/Dream fac0a7f, the defaults of diffusion_generate(): alg='origin'",
+            **AS_IT_IS,
+        ),
+        "fast_dllm": Preset(
+            "draw(temperature=0, over='all')",
+            "index",
+            "blocks(size=32, inner=threshold_drawn(tau=0.9))",
+            "NVlabs/Fast-dLLM 24cc59e, eval_gsm8k.sh: threshold=0.9, block_length=32, no cache",
+            "blocks are each sequence's own",
+            **AS_IT_IS,
+        ),
+        "dinfer": Preset(
+            "draw(temperature=0, over='all')",
+            "index",
+            "blocks(size=64, inner=threshold_drawn(tau=0.9))",
+            "inclusionAI/dInfer fce4e32, the defaults of eval_dinfer.py, no cache",
+            "there a token within 1e-5 of the surest one is revealed with it",
+            **AS_IT_IS,
+        ),
+        "mdlm": Preset(
+            "draw(precision='float32')",
+            "index",
+            "ancestral(steps=128, cached=True, finish='argmax', eps=1e-05)",
+            "kuleshov-group/mdlm c112c52, configs/config.yaml: ddpm_cache, noise_removal",
+            "the cache is each sequence's own; its network answers in bfloat16",
+            **AS_IT_IS,
+        ),
+        "remdm": Preset(
+            "draw(top_p_strict=0.9)",
+            "index",
+            "remdm(kind='cap', steps=1024, eta=0.008)",
+            "kuleshov-group/remdm f830d65, scripts/remdm-cap.sh",
+            "a sequence with nothing masked is not a call",
+            **AS_IT_IS,
+        ),
+    }
+)
 
 
 def around(name: str) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from maskwalk.denoiser import Denoiser
+from maskwalk.denoisers.arguments import as_denoiser
 
 Canvases = Int[Tensor, "batch length"]
 Asked = Bool[Tensor, "batch length"]
@@ -85,8 +86,10 @@ CHECKS: dict[str, Callable[[Denoiser, Canvases, Asked], None]] = {
 }
 
 
-def broken_denoiser(denoiser: Denoiser, canvases: Canvases) -> dict[str, str]:
-    """Each check that a denoiser fails on these canvases, and why; empty if it keeps all."""
+def broken_denoiser(denoiser: Denoiser | str, canvases: Canvases) -> dict[str, str]:
+    """Each check that a denoiser (or the model of a name) fails on these canvases, and why; empty
+    if it keeps all."""
+    denoiser = as_denoiser(denoiser)
     at, broken = places(denoiser, canvases), dict[str, str]()
     for name, check in CHECKS.items():
         try:

@@ -128,7 +128,11 @@ def _config(values: Any, source: object) -> DDiTConfig:
 
 def from_pretrained(source: str | Path, **options: Any) -> NetworkDenoiser:
     """The denoiser in a directory or of a zoo name; options as for `NetworkDenoiser`."""
-    return load_pretrained(source).denoiser(**options)
+    model = load_pretrained(source).denoiser(**options)
+    if not options:  # a record may call it by this name
+        name = str(source)
+        model.source = name if Path(name).is_dir() else f"zoo:{name.removeprefix('zoo:')}"
+    return model
 
 
 def load_zoo(name: str, directory: Path | None = None) -> Pretrained:

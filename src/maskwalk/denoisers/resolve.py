@@ -78,7 +78,7 @@ def of_text(name: str) -> bool:
 def world_of(name: str) -> str | None:
     """The canonical spec of the world a trained model knows; None if it is not trained."""
     if not is_trained(name):
-        _check_name(name)
+        check_name(name)
         return None
     about = trained_on(name)
     if of_text(name):
@@ -132,22 +132,28 @@ def resolve_world(denoiser: str, given: dict[str, Any]) -> str:
 def build_denoiser(name: str, world: World, device: str = "cpu") -> Denoiser:
     """The denoiser a name stands for, for sequences of `world`."""
     if not is_trained(name):
-        _check_name(name)
+        check_name(name)
         return DENOISERS.build(name, world=world, device=device)
-    model, precision = split_precision(name)
-    _check_precision(name, precision, device)
-    if of_text(name):
-        from maskwalk.denoisers.language.books import load_books  # needs the extra `language`
-
-        denoiser: Denoiser = load_books(model, device=device, precision=precision).denoiser
-    else:
-        options = PRECISIONS[precision] if precision else {}
-        denoiser = load_pretrained(model).denoiser(device=device, **options)
+    denoiser = trained_denoiser(name, device)
     if denoiser.vocab_size != world.vocab_size:
         raise MaskwalkError(
             f"{name} knows {denoiser.vocab_size} tokens; the world has {world.vocab_size}."
         )
     return denoiser
+
+
+def trained_denoiser(name: str, device: str = "cpu") -> Denoiser:
+    """The denoiser of a trained model's name."""
+    model, precision = split_precision(name)
+    _check_precision(name, precision, device)
+    trained_on(name)  # or a sentence that lists the zoo
+    if of_text(name):
+        from maskwalk.denoisers.language.books import load_books  # needs the extra `language`
+
+        denoiser: Denoiser = load_books(model, device=device, precision=precision).denoiser
+        return denoiser
+    options = PRECISIONS[precision] if precision else {}
+    return load_pretrained(model).denoiser(device=device, **options)
 
 
 def _check_precision(name: str, precision: str | None, device: str) -> None:
@@ -166,7 +172,7 @@ def _text_world(source: str, length: int | None = None) -> str:
     return WORLDS.canonical(str(Spec("text", (), {"source": model, "length": length})))
 
 
-def _check_name(name: str) -> None:
+def check_name(name: str) -> None:
     """A sentence for the likeliest mistakes: somebody's model, a directory that is not there."""
     if name.startswith("hf:"):
         raise MaskwalkError(

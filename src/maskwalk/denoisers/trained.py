@@ -50,6 +50,7 @@ class NetworkDenoiser:
 
     score_grid = 1e-4
     doubts = False  # whether it was trained to answer at revealed tokens, too
+    source: str | None = None  # the name it was loaded by, where that says all of it
 
     def __init__(
         self,

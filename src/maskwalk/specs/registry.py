@@ -22,6 +22,7 @@ from maskwalk.specs.grammar import Spec, parse, show
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
+SHOWN = 4  # names in a repr
 
 
 class Registry(Generic[T]):
@@ -40,6 +41,7 @@ class Registry(Generic[T]):
         self._several: dict[str, tuple[str, ...]] = {}
         self._files: dict[str, tuple[str, ...]] = {}
         self._canonicals: dict[str, str] = {}
+        self._hidden: set[str] = set()
         TABLES.append(self)
 
     @property
@@ -55,12 +57,14 @@ class Registry(Generic[T]):
         parts: "dict[str, Registry[Any]] | None" = None,
         several: tuple[str, ...] = (),
         files: tuple[str, ...] = (),
+        hidden: bool = False,
     ) -> Callable[[F], F]:
         """Decorator: adds a class or function under `name`, which nobody else may have taken.
 
         `parts` names parameters that are specs of other tables; the maker gets them as text.
         `several` names parameters that are lists of specs of this table; the maker gets the things.
         `files` names parameters that are paths: results depend on what these files hold.
+        `hidden` leaves it out of lists: records name it, and nobody writes it.
         """
 
         def add(maker: F) -> F:
@@ -77,12 +81,28 @@ class Registry(Generic[T]):
                 self._files[name] = files
             for table in (self, *TABLES):  # a spec may name members of other tables
                 table._canonicals.clear()
+            if hidden:
+                self._hidden.add(name)
             return maker
 
         return add
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._makers)
+        return (name for name in self._makers if name not in self._hidden)
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._makers
+
+    def __repr__(self) -> str:
+        count, names = len(self), list(self)
+        some = ", ".join([*names[:SHOWN], *["…"] * (count > SHOWN)])
+        return f"<Registry of {count} {self.kind}{'s' * (count != 1)}: {some}>"
 
     def own(self) -> dict[str, Callable[..., T]]:
         """The members that do not come with the package."""
@@ -101,7 +121,7 @@ class Registry(Generic[T]):
 
     def __getitem__(self, name: str) -> Callable[..., T]:
         if name not in self._makers:
-            raise unknown(self.kind, name, self._makers)
+            raise unknown(self.kind, name, self)
         return self._makers[name]
 
     def parameters(self, name: str) -> list[inspect.Parameter]:
@@ -173,6 +193,12 @@ class Registry(Generic[T]):
             known = str(self._canonical(parse(text)))
             self._canonicals[text] = known
         return known
+
+    def short(self, text: str) -> str:
+        """The same spec with the defaults left out, for people: `endpoints`, `given(share=0.2)`."""
+        spec, plain = parse(text), {p.name: p.default for p in self.parameters(parse(text).name)}
+        kwargs = {k: v for k, v in spec.kwargs.items() if k not in plain or v != plain[k]}
+        return str(Spec(spec.name, spec.args, kwargs)).removesuffix("()")
 
     def _canonical(self, spec: Spec) -> Spec:
         values, parts = self._bind(spec), self._parts[spec.name]

@@ -19,7 +19,7 @@ from scipy.stats import chi2
 
 from maskwalk.stats import goodness_of_fit
 from maskwalk.worlds.exact.listing import listing
-from maskwalk.worlds.world import World
+from maskwalk.worlds.world import World, as_world
 
 CLOSE, FALSE_ALARM = 1e-10, 1e-6
 
@@ -166,8 +166,9 @@ CHECKS: dict[str, Callable[[World], None]] = {
 }
 
 
-def broken_world(world: World) -> dict[str, str]:
-    """Each check that a world fails, and why; empty if it keeps all of them."""
+def broken_world(world: World | str) -> dict[str, str]:
+    """Each check that a world (or the world of a spec) fails, and why; empty if it keeps all."""
+    world = as_world(world)
     broken: dict[str, str] = {}
     for name, check in CHECKS.items():
         try:

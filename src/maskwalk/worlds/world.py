@@ -10,17 +10,20 @@ a large law no oracle. Every world of the project, and one of your own, is a mem
 `checks.py` holds what every world keeps.
 """
 
+import inspect
+from contextlib import suppress
 from functools import lru_cache
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float64, Int64
 from torch import Tensor
 
 from maskwalk.denoiser import Denoiser
-from maskwalk.errors import MaskwalkError, misbehaved, own_source, shown, user_code
-from maskwalk.specs import Registry
+from maskwalk.errors import MaskwalkError, lacking, misbehaved, own_source, shown, user_code
+from maskwalk.specs import Registry, Spec, parse
 from maskwalk.specs.sources import versions
+from maskwalk.worlds.objects import OBJECT, digest, is_object, name_object, object_named
 
 
 @runtime_checkable
@@ -68,12 +71,81 @@ class Listed(World, Protocol):
 
 
 LONGEST = 65_535  # positions: a random stream addresses them by 16 bits
-WORLDS: Registry[World] = Registry("world", home="maskwalk.worlds.table", makes=World)
+SPEC = "_maskwalk_spec"  # of a world that a spec made
+ASKED = 32  # sequences whose answers tell worlds apart
+
+
+class Worlds(Registry[World]):
+    """The table of worlds; one that it makes knows its spec, where it can hold an attribute."""
+
+    def build(self, spec: str | Spec, **context: Any) -> World:
+        """The world a spec names."""
+        world = super().build(spec, **context)
+        with suppress(AttributeError, TypeError):
+            object.__setattr__(world, SPEC, self.canonical(str(spec)))
+        return world
+
+
+WORLDS: Registry[World] = Worlds("world", home="maskwalk.worlds.table", makes=World)
+
+
+@WORLDS.register(OBJECT, hidden=True)
+def _given(kind: str, answers: str) -> World:
+    """A world that was given as an object."""
+    world: World = object_named(kind, answers)
+    return world
 
 
 def build_world(spec: str) -> World:
     """The world of a canonical spec (kept: the cells of one world come after each other)."""
+    if is_object(spec):
+        return _given(**parse(spec).kwargs)
     return _built(spec, versions(spec))
+
+
+def as_world(given: Any) -> World:
+    """A world as it is, or the world of a spec; anything else is a sentence.
+
+    Example: as_world("walk(graph=st_er(nodes=60, p=0.05), length=12)").oracle()
+    """
+    if isinstance(given, str):
+        return build_world(WORLDS.canonical(given))
+    if inspect.isclass(given):
+        raise MaskwalkError(
+            f"{given.__name__} is a class; give an instance of it, {given.__name__}(…)."
+        )
+    lacks = lacking(given, World)
+    if lacks:
+        raise MaskwalkError(
+            f"world is a World, or a spec such as 'walk(length=12)', not {shown(given)}: it lacks "
+            f"{', '.join(lacks)}."
+        )
+    world: World = given
+    return world
+
+
+def world_spec(given: Any) -> str:
+    """What a record calls a world: its spec, or a name for an object whose spec is not known."""
+    if isinstance(given, str):
+        return WORLDS.canonical(given)
+    world = as_world(given)
+    with user_code():
+        _check_own(world)
+        answers = _answers(world)
+    spec = getattr(world, SPEC, None)
+    if spec is not None:
+        with suppress(MaskwalkError):  # what made it may be gone, or changed
+            if _answers(build_world(spec)) == answers:
+                return str(spec)
+    return name_object(world, answers)
+
+
+def _answers(world: World) -> str:
+    """What tells worlds apart: their sequences, which are possible, and how likely."""
+    tokens = world.sample(ASKED, 0)
+    mixed = tokens.roll(1, 0).where(torch.arange(world.length) % 3 == 1, tokens)
+    told = [type(world).__qualname__, world.length, world.vocab_size, tokens]
+    return digest([*told, world.valid(mixed), world.log_prob(tokens)])
 
 
 @lru_cache(maxsize=4)

@@ -7,6 +7,7 @@ whose marginals are alike everywhere, so that every score ties.
 from functools import cache
 
 from maskwalk.analysis.contract.checks import Stand, failures
+from maskwalk.decoding.arguments import as_sampler
 from maskwalk.decoding.policy import Sampler
 from maskwalk.resources import one_thread
 from maskwalk.worlds.walks.graphs import GRAPHS
@@ -30,11 +31,13 @@ def stands() -> tuple[Stand, ...]:
     )
 
 
-def broken_checks(sampler: Sampler) -> dict[str, str]:
-    """What the sampler breaks: each failed check of the contract, and why. Empty if it keeps it."""
+def broken_checks(sampler: Sampler | str) -> dict[str, str]:
+    """What a sampler (or the sampler of a spec) breaks: each failed check of the contract, and why.
+    Empty if it keeps it."""
+    rule = as_sampler(sampler)
     reasons: dict[str, str] = {}
     with one_thread():
         for stand in stands():
-            for check, reason in failures(sampler, stand):
+            for check, reason in failures(rule, stand):
                 reasons.setdefault(check, reason)
     return reasons

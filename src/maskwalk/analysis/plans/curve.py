@@ -27,6 +27,7 @@ from torch import Tensor
 from maskwalk.analysis.plans.entropies import Entropies
 from maskwalk.decoding.scores import entropy
 from maskwalk.denoiser import Denoiser
+from maskwalk.denoisers.arguments import as_denoiser
 from maskwalk.errors import MaskwalkError, whole
 from maskwalk.stats import standard_errors
 from maskwalk.streams import Purpose, Streams
@@ -53,7 +54,7 @@ def exact_curve(joint: Entropies, length: int, given: Iterable[int] = ()) -> Cur
 
 
 def information_curve(
-    denoiser: Denoiser,
+    denoiser: Denoiser | str,
     sequences: Int[Tensor, "batch length"],
     given: Bool[Tensor, "batch length"] | None = None,
     seed: int = 0,
@@ -61,6 +62,7 @@ def information_curve(
 ) -> Curve:
     """h(m) from sequences of the law, one random order each: entropies of an oracle's marginals, or
     the cross-entropies of any other denoiser."""
+    denoiser = as_denoiser(denoiser)
     given = torch.zeros_like(sequences, dtype=torch.bool) if given is None else given
     sizes = (~given).sum(1).unique()
     if len(sizes) != 1 or int(sizes) == 0:

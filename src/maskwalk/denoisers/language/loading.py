@@ -36,7 +36,7 @@ from maskwalk.denoisers.language.tokenizer import (
     token_of,
 )
 from maskwalk.errors import MaskwalkError, memory_ran_out, one_of
-from maskwalk.resources import need, quiet
+from maskwalk.resources import need, quiet, zoo_manifest
 
 HF = "hf:"
 FILES = ["*.json", "*.safetensors", "*.txt", "*.model", "*.jinja", "*.py"]
@@ -166,6 +166,12 @@ def place_of(network: Any) -> str:
 def find(source: str | Path) -> Path:
     """The directory itself, or where the hub's files of that name are (fetched if need be)."""
     name = str(source).removeprefix(HF)
+    if name.startswith("zoo:"):
+        text = "tokenizer" in zoo_manifest().get(name.removeprefix("zoo:"), {})
+        how = "load_books" if text else "from_pretrained"
+        raise MaskwalkError(
+            f"{name} is a model of the zoo, not a checkpoint: maskwalk.{how}({name!r}) loads it."
+        )
     file = gguf_in(Path(name))
     if file is not None:
         return unpacked(file)

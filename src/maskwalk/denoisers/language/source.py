@@ -34,6 +34,18 @@ def is_text_model(name: str) -> bool:
     return name.startswith(HF) or _function(name) is not None or is_books(name)
 
 
+def as_language_model(given: Any) -> LanguageModel:
+    """A language model as it is, or the model of text that a name stands for; or a sentence."""
+    if isinstance(given, LanguageModel):
+        return given
+    if isinstance(given, str) and is_text_model(given):
+        return text_model(given)
+    raise MaskwalkError(
+        "A model of text: a LanguageModel (maskwalk.load, maskwalk.load_books), or a name such as "
+        f"'zoo:books_mdm', 'hf:NAME' or 'FILE.py:function', not {shown(given)}."
+    )
+
+
 def text_model(name: str, *, device: str = "cpu", options: Options | None = None) -> LanguageModel:
     """The model a name stands for; `options` are those of `load`, for `hf:` models."""
     told = dict(options or {})

@@ -12,10 +12,10 @@ from matplotlib.figure import Figure
 from maskwalk.bench.labels import families, leading_name
 from maskwalk.errors import MaskwalkError
 from maskwalk.report.drawing import STYLE, SYMBOLS
-from maskwalk.worlds.metrics import METRICS
+from maskwalk.worlds.metrics import METRICS, Metric
 
 if TYPE_CHECKING:
-    from maskwalk.report.notebook.result import Result
+    from maskwalk.report.notebook.result import Number, Result
     from maskwalk.report.notebook.results import Results
 
 WIDE, HIGH, DOTS = 5.6, 3.4, 110  # inches, and dots an inch
@@ -49,7 +49,7 @@ def against_calls(results: "Results") -> Figure:
             axes.errorbar(
                 float(run.calls),
                 float(run.coherence),
-                yerr=run.coherence.half,
+                yerr=_within(run.coherence, METRICS.describe(COHERENCE)),
                 color=looks[name].light,
                 marker=SYMBOLS[looks[name].marker],
                 linestyle="none",
@@ -60,6 +60,16 @@ def against_calls(results: "Results") -> Figure:
         axes.set_xlim(0, 1.3 * max(float(run.calls) for run in results))  # room for words
         _say_whose(axes, results)
     return figure
+
+
+def _within(number: "Number", metric: Metric) -> list[list[float]] | None:
+    """How far an interval reaches down and up, no further than the metric's limits."""
+    if number.half is None:
+        return None
+    low, high = metric.limits
+    down = number.half if low is None else min(number.half, float(number) - low)
+    up = number.half if high is None else min(number.half, high - float(number))
+    return [[max(down, 0.0)], [max(up, 0.0)]]
 
 
 def _say_whose(axes: Axes, results: "Results") -> None:
@@ -93,7 +103,10 @@ def positions(result: "Result") -> Figure:
         at = np.arange(result.tokens.shape[1])
         if valid is not None:
             axes["broken"].bar(at, (~valid).double().mean(0).numpy(), color=LOUD)
-            axes["broken"].set(ylabel="share broken here", title=result.label)
+            axes["broken"].set(
+                ylabel="share broken here",
+                title=f"{result.label}: the share of sequences that break at a position",
+            )
         if trace is not None:
             _rounds(axes["round"], at, trace.reveal_rounds().numpy())
         every[-1, 0].set_xlabel("position")
@@ -108,4 +121,5 @@ def _rounds(
     axes.vlines(at, numbers.min(0), numbers.max(0), color=QUIET, alpha=0.35, linewidth=3)
     axes.plot(at, numbers.mean(0), "o", color=QUIET, markersize=4)
     axes.set(ylabel="round (0: given)")
+    axes.set_title("revealed when: the mean round (dot), from the earliest to the latest (bar)")
     axes.set_ylim(bottom=-0.5)

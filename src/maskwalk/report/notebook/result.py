@@ -21,6 +21,7 @@ from maskwalk.report.notebook.trace import RunTrace
 from maskwalk.report.sequence import sample_summary
 from maskwalk.resources import need
 from maskwalk.worlds.metrics import METRICS, Metric
+from maskwalk.worlds.tasks import TASKS
 from maskwalk.worlds.world import World
 
 if TYPE_CHECKING:
@@ -133,9 +134,10 @@ class Result:
         return self.to_arrow().to_pandas()
 
     def row(self) -> dict[str, Any]:
-        """The settings and every number, flat."""
+        """The settings and every number there is, flat."""
         settings = {key: self.record.get(key) for key in (*SETTINGS, "seconds", "key")}
-        return settings | numbers(self.record)
+        measured = numbers(self.record).items()
+        return settings | {key: value for key, value in measured if value is not None}
 
     def plot(self) -> "Figure":
         """Where sequences break, and when each position is revealed."""
@@ -150,7 +152,8 @@ class Result:
     def __repr__(self) -> str:
         quality = f"coherence {self.coherence!r}, " if self.coherence is not None else ""
         n = len(self.tokens)
-        return f"<Result {self.label} · {self.cell.task}: {quality}{self.calls!r} calls, n = {n}>"
+        task = TASKS.short(self.cell.task)
+        return f"<Result {self.label} · {task}: {quality}{self.calls!r} calls, n = {n}>"
 
     def __str__(self) -> str:
         console = Console(width=WIDTH, highlight=False, markup=False, emoji=False)

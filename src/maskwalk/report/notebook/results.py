@@ -1,5 +1,6 @@
 """Several runs on the same prompts and random streams, and the paired differences between them."""
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,14 +17,19 @@ from maskwalk.report.notebook.shown import Shown, table
 from maskwalk.resources import need
 from maskwalk.stats import Difference, holm, paired_difference
 from maskwalk.worlds.metrics import METRICS
+from maskwalk.worlds.tasks import TASKS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+LEAST = sys.float_info.min  # a p-value that is smaller than any number is said to be at most this
 NOTE = (
     "± half of a 95 % interval. Differences of coherence are to the first run, paired by prompt, "
     "with a 95 % interval; p after Holm's correction."
 )
+
+
+SMALL = 1e-4  # below, a p-value is shown by this bound
 
 
 @dataclass(frozen=True)
@@ -33,10 +39,11 @@ class Paired:
     run: str
     against: str
     difference: Difference
-    p: float  # after Holm's correction over the differences of one table
+    p: float  # after Holm's correction over the differences of one table; at least LEAST
 
     def __repr__(self) -> str:
-        return f"{self.run} − {self.against}: {interval(self.difference)}, p = {self.p:.2g}"
+        p = p_value(self.p) if self.p < SMALL else f"= {self.p:.2g}"
+        return f"{self.run} − {self.against}: {interval(self.difference)}, p {p}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -88,7 +95,7 @@ class Results:
         found = [paired_difference(each - first) for each in others if each is not None]
         corrected = holm(np.array([difference.p for difference in found], dtype=np.float64))
         return tuple(
-            Paired(label, self.labels[0], difference, float(p))
+            Paired(label, self.labels[0], difference, max(float(p), LEAST))
             for label, difference, p in zip(self.labels[1:], found, corrected)
         )
 
@@ -99,7 +106,7 @@ class Results:
         if one is None or other is None:
             raise MaskwalkError("Nobody can check a sequence of this world: there is no coherence.")
         found = paired_difference(one - other)
-        return Paired(first.label, second.label, found, found.p)
+        return Paired(first.label, second.label, found, max(found.p, LEAST))
 
     def _rows(self, more: Sequence[str]) -> tuple[list[str], list[list[str]]]:
         head = ["", METRICS.cost.title]
@@ -148,7 +155,8 @@ class Results:
 
     def __repr__(self) -> str:
         cell = self.runs[0].cell
-        return f"<Results of {len(self)} runs · {cell.task} · n = {cell.count}>"
+        runs, task = f"{len(self)} run{'s' * (len(self) != 1)}", TASKS.short(cell.task)
+        return f"<Results of {runs} · {task} · n = {cell.count * cell.per_prompt}>"
 
     def __str__(self) -> str:
         return self.table().text
@@ -174,4 +182,4 @@ def interval(d: Difference) -> str:
 
 def p_value(p: float) -> str:
     """Two digits, or a bound."""
-    return f"{p:.2g}" if p >= 1e-4 else "< .0001"
+    return f"{p:.2g}" if p >= SMALL else "< .0001"

@@ -3,29 +3,34 @@
 The command line calls this function, so a mistake is the same sentence in both places.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, overload
 
 import torch
+from torch import Tensor
 
 from maskwalk.bench.cell import Cell, run_cell
+from maskwalk.decoding.arguments import as_sampler
 from maskwalk.decoding.draw import preset_sampler
 from maskwalk.decoding.policy import SAMPLERS, Sampler
 from maskwalk.denoiser import Denoiser
+from maskwalk.denoisers.arguments import as_denoiser, denoiser_name, source_of
+from maskwalk.denoisers.resolve import WALK, resolve_world
 from maskwalk.errors import MaskwalkError, shown, unknown
 from maskwalk.report.notebook.result import Result
 from maskwalk.report.notebook.results import Results
 from maskwalk.specs import Spec, load_installed_plugins, load_plugin, parse
 from maskwalk.worlds.metrics import METRICS
 from maskwalk.worlds.walks.graphs.files import kept_graph
-from maskwalk.worlds.world import World, build_world
+from maskwalk.worlds.world import World, build_world, world_spec
 
 SAMPLER = "bisection(order=1)"
 TRACED = 64  # sequences whose unmasking is followed
 VARIES = ("sampler", "denoiser", "preset", "draw", "ties")  # may differ between runs of one list
 TEXTS = ("task", "walk", "preset", "draw", "ties")
 Setting = str | Sampler | dict[str, Any]
+Answering = str | Denoiser | Callable[[Tensor, Tensor], Tensor]
 
 
 @overload
@@ -35,12 +40,12 @@ def run(sampler: Sequence[Setting], **settings: Any) -> Results: ...
 def run(  # type: ignore[misc]  # the two above say which result, this one which settings
     sampler: str | Sampler | Sequence[Setting] | None = None,
     *,
-    world: str | None = None,
+    world: str | World | None = None,
     graph: Any = None,
     walk: str | None = None,
     length: int | None = None,
     graph_seed: int | None = None,
-    denoiser: str = "oracle",
+    denoiser: Answering = "oracle",
     task: str = "unconditional",
     preset: str = "exact",
     draw: str | None = None,
@@ -55,17 +60,17 @@ def run(  # type: ignore[misc]  # the two above say which result, this one which
 ) -> Result | Results:
     """Decodes `count` sequences with a sampler and measures them; a list runs several alike.
 
-    Everything is a spec, as for `maskwalk sample`; a sampler may also be an object, a graph a
-    `Graph` or a networkx graph. In a list every member is a sampler, or a dict that may change
-    sampler, denoiser, preset, draw and ties: all have the same prompts and random streams, and the
-    result has paired differences to the first. `metrics` are measured besides the world's own;
-    `trace` says how many sequences are followed.
+    Everything is a spec, as for `maskwalk sample`; sampler, world and denoiser may also be objects,
+    a denoiser a function (tokens, at), a graph a `Graph` or a networkx graph. In a list every
+    member is a sampler, or a dict that may change sampler, denoiser, preset, draw and ties: all
+    have the same prompts and random streams, and the result has paired differences to the first.
+    `metrics` are measured besides the world's own; `trace` says how many sequences are followed.
     """
     load_installed_plugins()
     for path in [include] if isinstance(include, str) else include:
         load_plugin(path)
     common: dict[str, Any] = {
-        "world": _named("world", world, World, "@WORLDS.register"),
+        "world": None if world is None else world_spec(world),
         "graph": kept_graph(graph),
         "walk": walk,
         "length": length,
@@ -84,36 +89,38 @@ def run(  # type: ignore[misc]  # the two above say which result, this one which
         METRICS.canonical(name)
     _check_device(device)
     if not isinstance(sampler, list | tuple):
-        return _decoded(*_cell(common | {"sampler": sampler}, more), device, trace)
+        return _decoded(*_cell(common | {"sampler": sampler}, more, device), device, trace)
     if not sampler:
         raise MaskwalkError("There is nothing to run: the list of samplers is empty.")
     settings = [common | _setting(member) for member in sampler]
-    cells = [_cell(setting, more) for setting in settings]
-    if len({cell.world for cell, _ in cells}) > 1:
+    cells = [_cell(setting, more, device) for setting in settings]
+    if len({cell.world for cell, *_ in cells}) > 1:
         raise MaskwalkError(
             "The runs of one list share their prompts, and these denoisers know different worlds: "
-            f"{' and '.join(dict.fromkeys(cell.world for cell, _ in cells))}."
+            f"{' and '.join(dict.fromkeys(cell.world for cell, *_ in cells))}."
         )
     return Results(tuple(_decoded(*cell, device, trace) for cell in cells))
 
 
-def _decoded(cell: Cell, sampler: Sampler | None, device: str, trace: bool | int) -> Result:
+def _decoded(
+    cell: Cell, sampler: Sampler | None, kept: object, device: str, trace: bool | int
+) -> Result:
+    """A run; `kept` is the denoiser where it is an object, which is there only while it is held."""
     record, decoded = run_cell(cell, device, trace, sampler)
     return Result(cell, record, decoded, build_world(cell.world))
 
 
-def _cell(setting: dict[str, Any], metrics: tuple[str, ...]) -> tuple[Cell, Sampler | None]:
-    """The cell, with metrics besides the world's own, and the sampler if it is an object."""
-    rule = setting["sampler"]
-    if isinstance(rule, type) and issubclass(rule, Sampler):
-        raise MaskwalkError(
-            f"{rule.__name__} is a class; give an instance of it, {rule.__name__}()."
-        )
-    if rule is not None and not isinstance(rule, str | Sampler):
-        raise MaskwalkError(f"A sampler, or a spec such as '{SAMPLER}', not {shown(rule)}.")
-    _named("denoiser", setting["denoiser"], Denoiser, "@DENOISERS.register")
+def _cell(
+    setting: dict[str, Any], metrics: tuple[str, ...], device: str
+) -> tuple[Cell, Sampler | None, object]:
+    """The cell, with metrics besides the world's own, and sampler and denoiser if objects."""
     for key in TEXTS:
-        _named(key, setting[key])
+        _check_text(key, setting[key])
+    rule, kept = setting["sampler"], None
+    if rule is not None and not isinstance(rule, str):
+        rule = as_sampler(rule)
+    if not isinstance(setting["denoiser"], str):
+        setting, kept = _with_object(setting, device)
     if not isinstance(rule, Sampler):
         spec = preset_sampler(setting["preset"], SAMPLER) if rule is None else rule
         cell, rule = Cell.checked(**setting | {"sampler": spec}), None
@@ -121,7 +128,23 @@ def _cell(setting: dict[str, Any], metrics: tuple[str, ...]) -> tuple[Cell, Samp
         cell = Cell.checked(**setting | {"sampler": SAMPLER})
         cell = replace(cell, sampler=spec_of(rule))
     every = tuple(dict.fromkeys((*cell.metrics, *metrics)))
-    return replace(cell, metrics=every), rule
+    return replace(cell, metrics=every), rule, kept
+
+
+def _with_object(setting: dict[str, Any], device: str) -> tuple[dict[str, Any], object]:
+    """The setting with a name for its denoiser, which is an object, and the object."""
+    given, place = setting["denoiser"], {key: setting[key] for key in ("world", *WALK)}
+    name = source_of(given)
+    if name is not None:
+        return setting | {"denoiser": name}, None
+    law = getattr(given, "law", None)  # of an oracle: its world
+    if isinstance(law, World) and not any(part is not None for part in place.values()):
+        place["world"] = world_spec(law)
+    spec = resolve_world("oracle", place)
+    denoiser = as_denoiser(given, build_world(spec))
+    name = denoiser_name(denoiser, build_world(spec), device)
+    blank = dict.fromkeys(WALK)
+    return setting | blank | {"world": spec, "denoiser": name}, (denoiser, law)
 
 
 def _setting(member: Any) -> dict[str, Any]:
@@ -134,16 +157,9 @@ def _setting(member: Any) -> dict[str, Any]:
     return {"sampler": None} | member
 
 
-def _named(what: str, given: Any, kind: Any = None, how: str = "") -> Any:
-    """A text as it is; a sentence for an object, which no record could name."""
-    if given is None or isinstance(given, str):
-        return given
-    if kind is not None and isinstance(given, kind):
-        raise MaskwalkError(
-            f"{what} is a spec, so that a record can name it, not {shown(given)}: register the "
-            f"class or a function that makes it with {how}(name), and give that name."
-        )
-    raise MaskwalkError(f"{what} is a text in quotes, not {shown(given)}.")
+def _check_text(what: str, given: Any) -> None:
+    if given is not None and not isinstance(given, str):
+        raise MaskwalkError(f"{what} is a text in quotes, not {shown(given)}.")
 
 
 def _check_device(device: str) -> None:

@@ -1,6 +1,8 @@
 """Random walks on a hidden graph as a world: a graph, a law of walks on it, a length, a seed."""
 
-from maskwalk.errors import whole
+from pathlib import Path
+
+from maskwalk.errors import MaskwalkError, whole
 from maskwalk.specs import Spec, parse
 from maskwalk.worlds.walks.graphs import GRAPHS
 from maskwalk.worlds.walks.laws import WALKS, WalkLaw
@@ -31,7 +33,7 @@ def walk_world(
     """The canonical spec of a world of walks, from the parts that commands and files name."""
     given = {"graph": graph, "law": walk, "length": length, "seed": graph_seed}
     parts = {
-        key: parse(value) if isinstance(value, str) else value
+        key: _part(key, value) if isinstance(value, str) else value
         for key, value in given.items()
         if value is not None
     }
@@ -39,6 +41,20 @@ def walk_world(
     values = parse(spec).kwargs
     check_numbers(values["length"], values["seed"])
     return spec
+
+
+def _part(key: str, text: str) -> Spec:
+    """The spec of a part; a sentence for the path of a file where a graph is wanted."""
+    try:
+        return parse(text)
+    except MaskwalkError:
+        path = Path(text)
+        if key != "graph" or "(" in text or not (path.suffix or len(path.parts) > 1):
+            raise
+        there = f"{text} is a file" if path.is_file() else f"There is no file {text!r}"
+        raise MaskwalkError(
+            f"{there}; a graph from a file is written file(path={text!r})."
+        ) from None
 
 
 def walk_parts(world: str) -> dict[str, object] | None:
