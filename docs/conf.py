@@ -1,15 +1,19 @@
 """The site: these documents as they are, and the API from the docstrings. `make docs` builds it.
 
-The documents stay plain Markdown: their order (`PAGES`) and the list of public names stand here and
-are added while Sphinx reads.
+The documents stay plain Markdown. What only a site has is added while Sphinx reads: the order of
+the pages (`PAGES`), the public names (`API`), the notebooks with their outputs, the changelog.
 """
 
 import inspect
+import json
 import re
+import shutil
+from pathlib import Path
 from typing import Any
 
 import maskwalk
 
+ROOT = Path(__file__).resolve().parent.parent
 project, author = "maskwalk", "The maskwalk authors"
 project_copyright = "The maskwalk authors, Apache-2.0"
 version = release = maskwalk.__version__
@@ -20,34 +24,77 @@ html_title = "maskwalk"
 html_copy_source = False
 myst_heading_anchors = 4
 suppress_warnings = ["myst.xref_ambiguous"]
-autodoc_typehints = "none"
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
 autodoc_member_order = "bysource"
+python_maximum_signature_line_length = 80
 highlight_language = "text"
 
-# Markdown beside the documents: a file to look at, no page.
-BESIDE = re.compile(r"\[([^\]]+)\]\((\.\./[^)]+\.md)\)")
+# Markdown beside the documents is a file to download; a page beside them opens in the browser.
+BESIDE = re.compile(r"\[([^\]]+)\]\((\.\./[^)#]+\.md)(?:#[^)]*)?\)")
+OPENED = re.compile(r"\[([^\]]+)\]\(\.\./([^)#]+\.html)(#[^)]*)?\)")
+NOTEBOOKS = {
+    "notebook_which_sampler": "notebooks/which_sampler.ipynb",
+    "notebook_your_sampler": "notebooks/your_sampler.ipynb",
+}
 PAGES = {
-    "Start": ["install", "tour", "library", "player", "concepts", "faq", "limitations", "cite"],
-    "Choose": ["samplers", "atlas", "worlds", "diagnosis", "leaderboard"],
-    "Extend": ["extend", "add_a_sampler", "add_a_world", "your_model", "audit"],
-    "Measure": ["experiments", "training", "verify", "scale"],
-    "Results": ["results", "models", "frontier", "reproduction", "language", "theory", "exactness"],
-    "Reference": ["api", "design"],
+    "Start": ["install", "concepts", "tour", "faq"],
+    "Tutorials": ["first_ten_minutes", *NOTEBOOKS],
+    "How to": [
+        *("which_sampler", "player", "library", "add_a_sampler", "leaderboard", "diagnosis"),
+        *("your_model", "audit", "add_a_world", "extend", "training", "experiments", "scale"),
+        "verify",
+    ],
+    "Results": ["results", "atlas", "worlds", "language", "frontier", "reproduction"],
+    "Theory": ["theory", "exactness"],
+    "Reference": ["samplers", "models", "api", "design", "limitations", "cite", "changelog"],
+}
+API = {
+    "Run": ["run", "Result", "Results"],
+    "Decode": ["decode", "Decoded", "Trace", "generate", "Generated", "StopAt"],
+    "Samplers": ["SAMPLERS", "Sampler", "UnmaskingPolicy", "View", "Canvas", "RoundStreams"],
+    "Draws and presets": ["DRAWS", "Draw", "PRESETS"],
+    "Denoisers": ["Denoiser", "DENOISERS", "from_pretrained", "save_pretrained", "oracle_for"],
+    "Language models": [
+        *("load", "load_mdlm", "load_books", "LanguageModel", "Masked", "Causal", "STAND_INS"),
+    ],
+    "Worlds, graphs and tasks": [
+        *("WORLDS", "World", "Partition", "GRAPHS", "Graph", "WALKS", "WalkLaw"),
+        *("TASKS", "Prompts"),
+    ],
+    "Metrics": ["METRICS", "Metric", "Sample", "Estimate"],
+    "Exact analysis": [
+        *("sampler_law", "total_variation", "replay", "Replayed", "diagnose", "best_plans"),
+        *("exact_sequences", "information_curve", "optimal_sizes"),
+    ],
+    "Verdicts and checks": [
+        *("evaluate", "Evaluation", "Scene", "broken_checks", "broken_denoiser", "broken_world"),
+        *("audit", "Audit", "OracleModel"),
+    ],
+    "Records, random numbers, errors": [
+        *("Record", "read_records", "Streams", "Purpose", "MaskwalkError"),
+    ],
 }
 
 
 def add(app: Any, name: str, source: list[str]) -> None:
-    """Adds the order of pages to the index, and every public name to the API."""
+    """Adds to a page what only the site has."""
     source[0] = BESIDE.sub(r"{download}`\1 <\2>`", source[0])
+    source[0] = OPENED.sub(r'<a class="reference external" href="\2\3">\1</a>', source[0])
     if name == "index":
         for title, pages in PAGES.items():
             lines = [":hidden:", f":caption: {title}", "", *pages]
             source[0] += fenced("toctree", "", lines)
     if name == "api":
-        for module, names in maskwalk.PUBLIC.items():
-            source[0] += f"\n## {module}\n"
+        for title, names in API.items():
+            source[0] += f"\n## {title}\n"
             for public in names:
-                source[0] += fenced("eval-rst", "", directive(module, public))
+                source[0] += fenced("eval-rst", "", directive(public))
+    if name in NOTEBOOKS:
+        source[0] += notebook(json.loads((ROOT / NOTEBOOKS[name]).read_text("utf-8")))
+    if name == "changelog":
+        changes = (ROOT / "CHANGELOG.md").read_text("utf-8").partition("\n")[2]
+        source[0] += changes.replace("](docs/", "](")
 
 
 def fenced(directive_name: str, argument: str, lines: list[str]) -> str:
@@ -55,15 +102,51 @@ def fenced(directive_name: str, argument: str, lines: list[str]) -> str:
     return "\n" + "\n".join([f"```{{{directive_name}}} {argument}".rstrip(), *lines, "```", ""])
 
 
-def directive(module: str, name: str) -> list[str]:
-    """What autodoc has to say of a public name."""
+def directive(name: str) -> list[str]:
+    """The autodoc directive of a public name."""
     thing = getattr(maskwalk, name)
-    path = f"maskwalk.{module}.{name}"
+    path = f"maskwalk.{name}"
     if inspect.isclass(thing):
         return [f".. autoclass:: {path}", "   :members:"]
-    return [f".. {'autofunction' if callable(thing) else 'autodata'}:: {path}"] + (
-        [] if callable(thing) else ["   :no-value:"]
-    )
+    if callable(thing):
+        return [f".. autofunction:: {path}"]
+    return [f".. autodata:: {path}", "   :no-value:"]
+
+
+def notebook(content: dict[str, Any]) -> str:
+    """The cells of a notebook and their outputs, as Markdown; the page has the title already."""
+    out: list[str] = []
+    for cell in content["cells"]:
+        text = "".join(cell["source"]).strip()
+        if cell["cell_type"] == "markdown":
+            out.append(re.sub(r"\A# .*\n?", "", text))
+        elif cell["cell_type"] == "code" and text:
+            out.append(f"````python\n{text}\n````")
+            out += [shown for output in cell.get("outputs", []) if (shown := output_of(output))]
+    return "\n" + "\n\n".join(out) + "\n"
+
+
+def output_of(output: dict[str, Any]) -> str:
+    """An output of a cell: its HTML, else its picture, else its text."""
+    data = output.get("data", {})
+    if "text/html" in data:
+        html = re.sub(r"\n\s*\n", "\n", "".join(data["text/html"]))
+        return f'``````{{raw}} html\n<div class="output">\n{html}\n</div>\n``````'
+    if "image/png" in data:
+        png = "".join(data["image/png"]).replace("\n", "")
+        picture = f'<img alt="The output of the cell above" src="data:image/png;base64,{png}">'
+        return f"``````{{raw}} html\n{picture}\n``````"
+    text = "".join(data.get("text/plain", output.get("text", ""))).rstrip()
+    return f"``````text\n{text}\n``````" if text else ""
+
+
+def copy_pages(app: Any, exception: Exception | None) -> None:
+    """Puts the HTML pages that documents link to beside the site."""
+    for document in ROOT.glob("docs/*.md"):
+        for _, path, _ in OPENED.findall(document.read_text("utf-8")):
+            target = Path(app.outdir) / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / path, target)
 
 
 def to_rst(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
@@ -101,6 +184,7 @@ def escaped(line: str) -> str:
 
 
 def setup(app: Any) -> None:
-    """What Sphinx is told."""
+    """Where Sphinx calls the functions above."""
     app.connect("source-read", add)
+    app.connect("build-finished", copy_pages)
     app.connect("autodoc-process-docstring", to_rst)

@@ -1,6 +1,9 @@
 """The site has every document once, and its docstrings become text that Sphinx reads as meant."""
 
 import importlib.util
+import re
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -27,22 +30,71 @@ def test_every_document_has_a_place(conf: ModuleType) -> None:
     assert [page for page in placed if f"({page}.md)" not in index] == []
 
 
-def test_the_api_has_every_public_name(conf: ModuleType) -> None:
+def test_the_api_has_every_public_name_once(conf: ModuleType) -> None:
+    listed = [name for names in conf.API.values() for name in names]
+    assert sorted(listed) == sorted(name for names in maskwalk.PUBLIC.values() for name in names)
     source = [""]
     conf.add(None, "api", source)
-    for module, names in maskwalk.PUBLIC.items():
-        for name in names:
-            assert source[0].count(f":: maskwalk.{module}.{name}\n") == 1
-    assert "autoclass:: maskwalk.decoding.decode.Decoded" in source[0]
-    assert "autofunction:: maskwalk.decoding.decode.decode" in source[0]
-    assert "autodata:: maskwalk.decoding.policy.SAMPLERS" in source[0]
+    assert all(source[0].count(f":: maskwalk.{name}\n") == 1 for name in listed)
+    assert "autoclass:: maskwalk.Decoded" in source[0]
+    assert "autofunction:: maskwalk.decode" in source[0]
+    assert "autodata:: maskwalk.SAMPLERS" in source[0]
 
 
-def test_files_beside_the_documents_are_downloads(conf: ModuleType) -> None:
-    source = ["See [the table](../benchmarks/RESULTS.md) and [worlds](worlds.md)."]
+def test_markdown_beside_the_documents_is_a_download_and_a_page_opens(conf: ModuleType) -> None:
+    pairs = {
+        "[A table](../benchmarks/RESULTS.md)": "{download}`A table <../benchmarks/RESULTS.md>`",
+        "[a part](../notes/MORE.md#part-2)": "{download}`a part <../notes/MORE.md>`",
+        "[worlds](worlds.md#the-run)": "[worlds](worlds.md#the-run)",
+        "[a walk](../results/play/walk.html#round=2)": '<a class="reference external" '
+        'href="results/play/walk.html#round=2">a walk</a>',
+    }
+    source = [", ".join(pairs)]
     conf.add(None, "scale", source)
-    expected = "See {download}`the table <../benchmarks/RESULTS.md>` and [worlds](worlds.md)."
-    assert source == [expected]
+    assert source == [", ".join(pairs.values())]
+
+
+def test_a_notebook_is_its_cells_and_their_outputs(conf: ModuleType) -> None:
+    outputs = [
+        {"output_type": "stream", "text": ["one\n", "two\n"]},
+        {"output_type": "execute_result", "data": {"text/plain": ["3"]}},
+        {"output_type": "display_data", "data": {"image/png": "AB\nCD\n", "text/plain": ["<F>"]}},
+        {
+            "output_type": "execute_result",
+            "data": {"text/html": ["<b>\n\n4</b>"], "text/plain": "4"},
+        },
+    ]
+    cells = [
+        {"cell_type": "markdown", "source": ["# Title\n", "\n", "Words.\n"]},
+        {"cell_type": "code", "source": ["f(\n", "    2)"], "outputs": outputs},
+    ]
+    page = conf.notebook({"cells": cells})
+    assert "Title" not in page and page.startswith("\n\nWords.")
+    assert "````python\nf(\n    2)\n````" in page
+    assert "``````text\none\ntwo\n``````" in page and "``````text\n3\n``````" in page
+    assert 'src="data:image/png;base64,ABCD"' in page and "<F>" not in page
+    assert "{raw} html" in page and "<b>\n4</b>" in page
+
+
+def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
+    """From nothing: a broken link, a docstring or a page that nothing leads to is an error."""
+    for module in ("sphinx", "myst_parser", "furo"):
+        pytest.importorskip(module)
+    site = tmp_path / "site"
+    words = ["-q", "-W", "--keep-going", "-b", "html", "-d", str(tmp_path / "trees")]
+    command = [sys.executable, "-m", "sphinx", *words, str(DOCS), str(site)]
+    built = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert built.returncode == 0, built.stderr[-4000:]
+    pages = {path.stem: path.read_text("utf-8") for path in site.glob("*.html")}
+    assert {path.stem for path in DOCS.glob("*.md")} <= set(pages)
+    linked = {
+        path for page in pages.values() for path in re.findall(r'href="(results/[^"#]+)', page)
+    }
+    assert "results/play/walk.html" in linked
+    assert [path for path in linked if not (site / path).exists()] == []
+    assert not any(re.search(r'download="[^"]*"[^>]*href="[^"]*\.html"', p) for p in pages.values())
+    assert 'id="maskwalk.decode"' in pages["api"] and "0.1.0" in pages["changelog"]
+    assert "by_halves" in pages["notebook_your_sampler"]
 
 
 def test_docstrings_become_rst(conf: ModuleType) -> None:

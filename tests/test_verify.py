@@ -22,6 +22,7 @@ LEAST = {  # numbers tied at least: a comment taken away is noticed
     "theory.md": 20,
     "training.md": 200,
     "verify.md": 2,
+    "which_sampler.md": 80,
     "worlds.md": 800,
 }
 Cli = Callable[..., tuple[int, str, str]]
