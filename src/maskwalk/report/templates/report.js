@@ -84,12 +84,8 @@ matchMedia("print").addEventListener("change", (event) => {
 byId("legend").open = innerWidth > 800;
 state.sampler = Math.max(data.samplers.findIndex((s) => s.line.startsWith("bisection")), 0);
 watch.first = watch.panel = castsOf(0)[0]?.p ?? 0;
-const round = asked();
-setMode(state.mode);
-if (state.hidden.size) show([], true);
-if (byId("watch") && round) drawWatch(round);
 if (byId("watch")) on([byId("watch-panel")], "change", (choice) => { watch.panel = +choice.value; drawWatch(); });
-if (place.section) byId(place.section)?.scrollIntoView();
+follow();
 place.ready = true;
 for (const figure of all(".panel")) offerFigure(figure.querySelector("figcaption"), () => figure.querySelector(".plot svg"), () => figure.querySelector("h4").textContent);
 all("main table").forEach(offerTable);
