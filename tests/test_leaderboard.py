@@ -87,13 +87,13 @@ def test_shaped_rules_stand_below_and_kl_is_a_token() -> None:
     assert found["random"].kl.value == pytest.approx(0.1)  # 24 tokens
     assert found["left_to_right"].kl is None  # nothing within 12 calls
     page = board_page([track], "a command")
-    assert "KL a token" in page and "shaped †" in page and page.index("random") < page.index("p2")
+    assert "KL per token" in page and "shaped †" in page and page.index("random") < page.index("p2")
     data = board_data([track])["tracks"][0]["entries"]
     assert data[0]["kl_per_token"] == pytest.approx([0.1, 1.96 * 0.1 / 24], abs=1e-4)
     assert [row["place"] for row in data] == [1, 2, 3]
     for one in records:
         one["metrics"].pop("replay_kl", None)
-    assert "KL a token" not in board_page(tracks(records), "")
+    assert "KL per token" not in board_page(tracks(records), "")
 
 
 def test_own_rules_are_marked_and_names_stay_text() -> None:

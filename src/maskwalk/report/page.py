@@ -7,6 +7,7 @@ network. Sections that have nothing to show are left out.
 """
 
 import json
+import shlex
 import zlib
 from base64 import b64encode
 from collections import Counter
@@ -37,15 +38,22 @@ SHOWN_SWAPS, MOST_SWAPS = 12, 100
 PACKED = 200_000  # characters of data beyond which a page carries them deflated
 SCRIPTS = (  # one scope, in this order
     *("inflate", "base", "tell", "tips", "ticks", "scales", "layout", "scatter", "listen"),
-    *("series", "traces", "pictures", "losses", "texts", "save"),
+    *("series", "traces", "pictures", "losses", "texts", "save", "fade"),
     *("frames", "stages", "player", "watch", "address", "report"),
 )
 
 
-def page(study: Study, command: str | None = None, losses: Sequence[Group] = ()) -> str:
-    """The page as text."""
+def page(
+    study: Study,
+    command: str | None = None,
+    losses: Sequence[Group] = (),
+    policies: Sequence[str] = (),
+) -> str:
+    """The page as text; `policies` are those that the verdict page beside it is on."""
     series, traced, crowd = drawn_series(study), traced_panels(study), crowded(study)
     data = page_data(study, series, losses, traced)
+    for one, sampler in zip(study.samplers, data["samplers"]):
+        sampler["own"] = one.family in policies
     modes, all_tables = range(len(study.modes)), tables(study)
     swaps = [rule_swaps(study, m) if crowd else sampler_swaps(study, m) for m in modes]
     winners = [leaders(study, m) if crowd or study.single else [] for m in modes]
@@ -58,6 +66,7 @@ def page(study: Study, command: str | None = None, losses: Sequence[Group] = ())
     return render(
         "report.html",
         study=study,
+        policies=policies,
         families=study.families,
         style=pasted("style.css", "player.css"),
         script=pasted(*(f"{name}.js" for name in SCRIPTS)),
@@ -212,8 +221,24 @@ def _about(study: Study, command: str | None, losses: Sequence[Group]) -> dict[s
         "superseded": plural(study.superseded, "earlier record") if study.superseded else "",
         "seconds": f"{seconds:,.0f} s" if seconds >= 1 else "",
         "panels": [(f"{p.title}, {p.task}", p.detail) for p in study.panels],
+        "unplayed": _unplayed(study),
         "command": command or "\n".join([*run, "maskwalk report DIR"]),
     }
+
+
+def _unplayed(study: Study) -> str:
+    """Records without traces have no player; a command that plays one of their cells, if any can.
+
+    Long runs keep no traces.
+    """
+    if any(record.get("trace") for record in study.records):
+        return ""
+    for (_, _, s), record in study.cells.items():
+        if record["denoiser"] == "oracle" and "†" not in study.label(s):
+            words = ["maskwalk", "play", "--world", str(record["world"])]
+            words += ["--task", str(record["task"]), "--sampler", str(record["sampler"])]
+            return shlex.join(words)
+    return "maskwalk play"
 
 
 def _values(study: Study, key: str) -> list[str]:

@@ -30,7 +30,8 @@ POINT: dict[str, Shape] = {
     "coherence_se": maybe(number(0)),
 }
 BASELINE = table(POINT | {"sampler": text(), "on_front": flag}, ("sampler", "calls", "coherence"))
-LOSS = table({name: maybe(number()) for name in ("dependence", "denoiser", "kl")})
+NATS = ("dependence", "dependence_se", "denoiser", "denoiser_se", "kl")
+LOSS = table({name: maybe(number()) for name in NATS})
 SETTING = table(
     POINT
     | {
@@ -54,6 +55,8 @@ SCENE = table(
         "structure": text(),
         "task": text(),
         "count": maybe(number(0)),
+        "world": maybe(text()),
+        "denoiser": maybe(text()),
         "baselines": listed("baselines", BASELINE, MANY),
         "policy": listed("settings", SETTING, MANY),
     },
@@ -122,6 +125,8 @@ class Stage:
     task: str
     baselines: list[Point]
     settings: list[Setting]
+    world: str = ""
+    denoiser: str = ""
 
 
 @dataclass(frozen=True)
@@ -192,6 +197,8 @@ def _stage(scene: dict[str, Any]) -> Stage:
         scene["task"],
         [_point(one, prompts) for one in scene["baselines"]],
         [_setting(one, prompts) for one in scene["policy"]],
+        scene.get("world") or "",
+        scene.get("denoiser") or "",
     )
 
 

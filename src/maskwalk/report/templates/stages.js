@@ -127,11 +127,11 @@ function textStage(root, stage, frames, most) {
     shade(nodes[i], cell, most);
     if (!prose) { nodes[i].textContent = guessOf(stage, cell, "·"); return; }
     const words = cell.token == null ? BLANK : signOf(stage, cell.token);
-    breaks[i].textContent = words.match(/^\n*/)[0];
+    breaks[i].textContent = words.match(/^\n*/)[0] || (cell.token == null || /^\s/.test(words) ? "\u200b" : "");  // a line may end here
     nodes[i].children[0].textContent = words.replace(/^\n+/, "").replaceAll("\n", "⏎");
     nodes[i].children[1].textContent = cell.given ? "" : chanceOf(cell.token == null ? cell.likely?.[1] : cell.prob);
   });
   const light = (cell, is, i) => nodes[i].classList.toggle("lit", is);
   return { show, light, spots: [...nodes.entries()] };
 }
-const BLANK = "\u2007".repeat(5);  // as wide as five digits
+const BLANK = "\u2007".repeat(4);  // as wide as four digits
