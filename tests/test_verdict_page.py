@@ -13,6 +13,7 @@ from maskwalk.bench.verdict.run import evaluate
 from maskwalk.errors import MaskwalkError
 from maskwalk.report.verdict import figure, forest, verdict_page, write_verdicts
 from maskwalk.stats import share_se
+from tests.fake_records import data_of
 
 SPECS = ("random(block=24)", "random(block=4)", "bisection", "left_to_right")
 SMALL = (
@@ -44,7 +45,7 @@ def test_the_page_says_what_the_evaluation_says(folder: Path) -> None:
             shown = f"{d['value']:+.2f} <small>[{d['low']:+.2f}, {d['high']:+.2f}]</small>"
             assert shown in text, (scene["scene"], setting["setting"])
             loss = setting["loss"]
-            assert f'<td class="num">{loss["dependence"]:.2f}</td>' in text
+            assert f'together">{loss["dependence"]:.2f}</td>' in text
     assert "off the law" in text  # the shaped one is measured against it
     assert "<script" not in text
 
@@ -156,6 +157,10 @@ def test_report_writes_it_and_a_broken_contract_has_one_too(
     (folder / "verdict.html").unlink(missing_ok=True)
     code, out, err = cli("report", str(folder), "--format", "html")
     assert code == 0 and "verdict.html" in out and "report.html" in out, err
+    page = (folder / "report.html").read_text("utf-8")
+    assert '<a href="verdict.html#policy1">The verdict on optimal_random</a>' in page
+    own = [one["spec"] for one in data_of(page)["samplers"] if one["own"]]
+    assert own and {spec.split("(")[0] for spec in own} == {"optimal_random", "low_confidence"}
     mutant = tmp_path / "mutant.py"
     mutant.write_text(
         "from maskwalk import UnmaskingPolicy\n"

@@ -20,8 +20,8 @@ def leaderboard(
     directories: Annotated[
         list[Path] | None,
         typer.Argument(
-            help="Where `maskwalk evaluate --out` or `maskwalk bench` wrote records, or the name of "
-            "shipped ones \\[results/atlas and results/worlds].",
+            help="Where `maskwalk evaluate --out` or `maskwalk bench` wrote, or the name of "
+            "shipped records \\[results/atlas and results/worlds].",
             autocompletion=complete.results,
         ),
     ] = None,

@@ -22,7 +22,7 @@ from maskwalk.decoding.kinds import SHAPED
 from maskwalk.report.budget_lines import drawn_series
 from maskwalk.report.budgets import Leader, crowded, front_samplers, leaders
 from maskwalk.report.estimates import INTERVAL, floor_of, number
-from maskwalk.report.losses import Group, sheet
+from maskwalk.report.losses import HEADS, Group, sheet
 from maskwalk.report.modes import against_paper, compared, mode_meanings
 from maskwalk.report.page_data import left_out, page_data, pictured, text_panels, traced_panels
 from maskwalk.report.standings import stand_number, standings
@@ -35,6 +35,7 @@ from maskwalk.worlds.metrics import Metric
 
 TEMPLATES = Path(__file__).parent / "templates"
 SHOWN_SWAPS, MOST_SWAPS = 12, 100
+MOST_OPEN = 24  # figures; of more, those of the first metric are shown and the others folded
 PACKED = 200_000  # characters of data beyond which a page carries them deflated
 SCRIPTS = (  # one scope, in this order
     *("inflate", "base", "tell", "tips", "ticks", "scales", "layout", "scatter", "listen"),
@@ -54,6 +55,7 @@ def page(
     data = page_data(study, series, losses, traced)
     for one, sampler in zip(study.samplers, data["samplers"]):
         sampler["own"] = one.family in policies
+    sections = _sections(study)
     modes, all_tables = range(len(study.modes)), tables(study)
     swaps = [rule_swaps(study, m) if crowd else sampler_swaps(study, m) for m in modes]
     winners = [leaders(study, m) if crowd or study.single else [] for m in modes]
@@ -88,7 +90,9 @@ def page(
         glossary={metric.title: metric.meaning for metric in study.metrics if metric.meaning},
         compared=compared(study),
         findings=sentences,
-        sections=_sections(study),
+        sections=sections,
+        folds=sum(len(some) for _, tasks in sections for some in tasks.values()) > MOST_OPEN,
+        loss_heads=HEADS,
         floors=_with(study, lambda e: floor_of(e) is not None),
         bounds=_with(study, lambda e: e.bound),
         series=series,

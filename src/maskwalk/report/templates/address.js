@@ -43,5 +43,7 @@ function follow() {
   setMode(state.mode);
   show([], true);
   if (byId("watch") && round) drawWatch(round);
-  if (place.section) byId(place.section)?.scrollIntoView();
+  if (!place.section) return;
+  byId(place.section)?.querySelector(".fold")?.setAttribute("open", "");
+  byId(place.section)?.scrollIntoView();
 }
