@@ -28,7 +28,7 @@ HEADS = {  # what the columns of a sheet mean
     "dependence": "nats per sequence lost by drawing dependent positions together",
     "denoiser": "nats per sequence lost by the denoiser",
     "worst round": "the round in which most is lost to dependence",
-    "regret": "nats by which its choices lose more than the best ones of the same sizes",
+    "regret": "its dependence above that of the best plan with as many calls",
 }
 UNREAD = ("rounds", "example", "key")
 
