@@ -147,6 +147,7 @@ def test_maps_of_a_large_graph_and_of_too_many_nodes() -> None:
     drawn = walk_map(graph, [walk])
     assert drawn["nodes"][:4] == sorted(set(walk)) and len(drawn["edges"]) >= 4
     assert walk_map(graph, [list(range(MOST_VISITED + 1))]) is None
+    assert walk_map(graph, [[0, graph.nodes]]) is walk_map(graph, [[-1, 0]]) is None  # not its own
 
 
 @pytest.mark.parametrize(

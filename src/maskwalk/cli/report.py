@@ -88,6 +88,8 @@ def report(
         typer.echo(front_tables(records, sorted(set(calls or BUDGETS))), nl=False)
         return
     policies = [one.policy for one in read_evaluations(directory)] if verdicts else []
-    options = {"losses": losses, "aside": aside.total, "policies": policies}
-    for path in write_report(attach(records), to, chosen, **options):
+    paths = write_report(
+        attach(records), to, chosen, losses=losses, aside=aside.total, policies=policies
+    )
+    for path in paths:
         say_written(path)

@@ -19,7 +19,7 @@ CLAUSES = {
 def sentence(name: str, found: Sequence[Comparison]) -> str:
     """Where it stands, with the oracle and with the models: one statement for each, and why."""
     at = standing(found)
-    told = []
+    told: list[str] = []
     for model, words in ((False, "With the oracle"), (True, "With the shipped models")):
         here = {structure: at[structure, m] for structure, m in at if m == model}
         own = [c for c in found if c.scene.model == model]

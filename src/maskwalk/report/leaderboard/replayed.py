@@ -23,7 +23,7 @@ def with_replayed(records: Sequence[Record], found: Sequence[Verdict]) -> list[R
     made = []
     for record in records:
         place = (record["world"], record["task"], record["denoiser"], record["sampler"])
-        setting = lost.get(place)  # type: ignore[call-overload]
+        setting = lost.get(place)
         nats = None if setting is None else _nats(setting)
         if nats is not None and KL not in record["metrics"]:
             record = cast(Record, {**record, "metrics": {**record["metrics"], KL: nats}})
