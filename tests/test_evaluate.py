@@ -1,6 +1,7 @@
 """`maskwalk evaluate`: the statistics against what is known, the pairing, the verdict."""
 
 import json
+import re
 import shutil
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -149,7 +150,24 @@ def test_positions() -> None:
     assert "beyond the baselines' front on tree" in said and "0.50 more often" in said
     assert "5.2 calls where 5 do" in words.sentence("mine", [slow])
     on = words.sentence("mine", [c for c in judged if c.setting == "on"])
-    assert "a difference of 0." in on and "would have been" in on
+    assert re.search(r"on the front on tree \(no difference is shown; one of 0\.\d\d would", on)
+
+
+def test_what_would_have_been_seen_belongs_to_on_alone() -> None:
+    """A sentence for the oracle and one for the models; only "on" says what was not seen."""
+    ones, none = np.ones(64), np.zeros(64)
+    half = np.array([1.0, 0.0] * 32)
+    tree, model = SMALL[0], replace(SMALL[0], structure="degree 7", model=True)
+    rows = [
+        verdict.compare(tree, "a", made(5.0, none), [made(5.0, ones)]),
+        verdict.compare(model, "a", made(5.0, half), [made(5.0, half[::-1].copy())]),
+    ]
+    said = words.sentence("mine", verdict.judge(rows))
+    oracle, models = said.split(" With the shipped models, it is ")
+    assert oracle.startswith("With the oracle, mine is inside the front on tree. Even its best")
+    assert "would have been" not in oracle and "difference" not in oracle
+    assert models.startswith("on the front on degree 7 (no difference is shown; one of ")
+    assert models.endswith("would have been).") and "Even" not in models
 
 
 def test_a_lead_that_noise_could_hide_is_not_dominated() -> None:
@@ -394,7 +412,7 @@ def test_the_command(small, cli, tmp_path: Path) -> None:
     assert all(len(line) <= 80 for line in said), out
     flat = " ".join(out.split())
     assert "Contract: kept (3 settings)" in out and "tree · endpoints · oracle" in out
-    assert "Verdict: optimal_random is, with the oracle" in flat and "dependence" in out
+    assert "Verdict: With the oracle, optimal_random is" in flat and "dependence" in out
     assert (tmp_path / "o" / "evaluation.json").exists()
     samplers = {record["sampler"] for record in load_records(tmp_path / "o")}
     mine = {spec for spec in samplers if spec.startswith("optimal_random(sizes=")}

@@ -8,9 +8,11 @@ import pytest
 
 from maskwalk.bench.cell import Cell, run_cell
 from maskwalk.bench.records import RecordFile
+from maskwalk.bench.verdict.read import Point, Setting, Stage, Verdict
 from maskwalk.errors import MaskwalkError
 from maskwalk.report.leaderboard.board import tracks
 from maskwalk.report.leaderboard.page import board_data, board_page
+from maskwalk.report.leaderboard.replayed import with_replayed
 from tests import fake_records
 
 WORLD = "walk(graph=st_er(nodes=12, p=0.2), law=lazy(stay=0.2, start='uniform'), length=24, seed=0)"
@@ -87,13 +89,13 @@ def test_shaped_rules_stand_below_and_kl_is_a_token() -> None:
     assert found["random"].kl.value == pytest.approx(0.1)  # 24 tokens
     assert found["left_to_right"].kl is None  # nothing within 12 calls
     page = board_page([track], "a command")
-    assert "KL a token" in page and "shaped †" in page and page.index("random") < page.index("p2")
+    assert "KL per token" in page and "shaped †" in page and page.index("random") < page.index("p2")
     data = board_data([track])["tracks"][0]["entries"]
     assert data[0]["kl_per_token"] == pytest.approx([0.1, 1.96 * 0.1 / 24], abs=1e-4)
     assert [row["place"] for row in data] == [1, 2, 3]
     for one in records:
         one["metrics"].pop("replay_kl", None)
-    assert "KL a token" not in board_page(tracks(records), "")
+    assert "KL per token" not in board_page(tracks(records), "")
 
 
 def test_own_rules_are_marked_and_names_stay_text() -> None:
@@ -174,3 +176,56 @@ def test_headings_sort(visit: Any, tmp_path: Path) -> None:
     assert names.all_inner_texts() == ["bisection", "left to right", "random"]
     tab.set_viewport_size({"width": 390, "height": 844})
     assert tab.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def evaluated(kl: float) -> Verdict:
+    """An evaluation of Mine(x=1) in one scene, as it is read from its file."""
+    point = Point("x=1", 5.0, 0.5, 0.1)
+    loss = {"kl": kl, "dependence_se": 0.3, "denoiser_se": 0.4}
+    mine = Setting(point, "on", False, 1.0, None, None, None, None, None, None, loss)
+    scene = Stage("one", "tree", "unconditional", [], [mine], WORLD, "oracle")
+    return Verdict("Mine", "quick", "", ["x=1"], True, {}, [], [scene], 1.0)
+
+
+def test_an_evaluated_policy_has_the_nats_of_its_replay() -> None:
+    records = [record("Mine(x=1)", 5, 0.5), record("bisection(order=1)", 5, 1.0)]
+    records = [one | {"task": "unconditional()", "denoiser": "oracle"} for one in records]
+    found = entries(with_replayed(records, [evaluated(2.4)]))
+    assert found["Mine"].kl is not None and found["bisection"].kl is None
+    assert found["Mine"].kl.value == pytest.approx(0.1)  # 24 tokens
+    assert found["Mine"].kl.half == pytest.approx(1.96 * 0.5 / 24, rel=1e-2)
+    last = with_replayed(records, [evaluated(2.4), evaluated(9.9)])  # the first is the newest
+    assert entries(last)["Mine"].kl.value == pytest.approx(0.1)
+
+
+def test_shipped_records_are_found_in_an_empty_directory(
+    cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shelf, here = tmp_path / "shelf", tmp_path / "here"
+    here.mkdir()
+    for name in ("atlas", "worlds"):
+        (shelf / "results" / name).mkdir(parents=True)
+        with RecordFile(shelf / "results" / name / "records.jsonl") as out:
+            for i, spec in enumerate(("random(block=4)", "bisection(order=1)")):
+                out.append(record(spec, 4 + i, 0.5) | {"cell": i, "experiment": name})
+    monkeypatch.setattr("maskwalk.resources.shipped", lambda name: shelf / name)
+    monkeypatch.chdir(here)
+    assert cli("leaderboard")[0] == 0
+    data = json.loads((here / "leaderboard" / "leaderboard.json").read_text())
+    assert [track["experiment"] for track in data["tracks"]] == ["atlas", "worlds"]
+    assert cli("leaderboard", "results/worlds", "--out", "one")[0] == 0
+    data = json.loads((here / "one" / "leaderboard.json").read_text())
+    assert [track["experiment"] for track in data["tracks"]] == ["worlds"]
+    code, out, err = cli("report", "results/atlas", "--format", "html")
+    assert code == 0 and (here / "atlas-report" / "report.html").exists(), err
+    assert not (shelf / "results" / "atlas" / "report.html").exists()
+
+
+def test_columns_that_go_on_fade(visit: Any, tmp_path: Path) -> None:
+    path = tmp_path / "leaderboard.html"
+    records = [record("random(block=4)", 4, 0.3), record("bisection(order=1)", 5, 1.0)]
+    path.write_text(board_page(tracks(records), "a command"))
+    tab = visit(path)
+    assert tab.locator(".scroll.goes-on").count() == 0
+    tab.set_viewport_size({"width": 390, "height": 844})
+    tab.locator(".scroll.goes-on").wait_for()

@@ -135,3 +135,8 @@ def test_list_shows_sources_and_indents_every_line(cli, monkeypatch: pytest.Monk
     assert all(line.startswith("  ") for line in lines[1:] if line)  # no continuation at the margin
     assert sum(line.strip().startswith("Source: ") for line in lines) == len(list(SAMPLERS))
     assert "Source: EB-Sampler [arXiv 2505.24857]" in out
+
+
+def test_a_kind_that_is_none_names_the_six(cli) -> None:
+    code, _, err = cli("new", "nope", "x")
+    assert code == 2 and all(kind in err for kind in KINDS)

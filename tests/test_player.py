@@ -22,11 +22,11 @@ from maskwalk.report.player.maps import (
     _scaled,
     walk_map,
 )
-from maskwalk.report.player.page import play_page
+from maskwalk.report.player.page import TITLES, play_page
 from maskwalk.report.player.reels import reel_data
 from maskwalk.report.player.stages import spec_stage, stage_of
 from maskwalk.worlds.walks.graphs import GRAPHS
-from maskwalk.worlds.world import build_world
+from maskwalk.worlds.world import WORLDS, build_world
 
 WALK = "walk(graph=st_er(nodes=30, p=0.08), law=lazy(stay=0.2), length=10)"
 
@@ -147,6 +147,7 @@ def test_maps_of_a_large_graph_and_of_too_many_nodes() -> None:
     drawn = walk_map(graph, [walk])
     assert drawn["nodes"][:4] == sorted(set(walk)) and len(drawn["edges"]) >= 4
     assert walk_map(graph, [list(range(MOST_VISITED + 1))]) is None
+    assert walk_map(graph, [[0, graph.nodes]]) is walk_map(graph, [[-1, 0]]) is None  # not its own
 
 
 @pytest.mark.parametrize(
@@ -198,6 +199,33 @@ def test_the_command_writes_one_file_without_requests(cli: Any, tmp_path: Path) 
     text = out.read_text("utf-8")
     assert "A walk on 30 nodes, unmasked" in text and "random ×4 in 2 rounds" in text
     assert not re.search(r"""(?:src|href)=["'](?!data:|#)""", text)
+
+
+def test_a_label_says_what_differs_from_the_default() -> None:
+    def labels(*specs: str) -> list[str]:
+        return [one["label"] for one in reel_data([record_reel(cell(spec)) for spec in specs])]
+
+    assert labels("bisection(order=4)") == ["bisection order 4"]
+    assert labels("bisection") == ["bisection"]
+    assert labels("random(block=4)", "entropy(block=1)") == ["random ×4", "entropy"]
+
+
+def test_a_world_has_a_plain_title(cli: Any, tmp_path: Path) -> None:
+    for world, title in (("dyck(length=6)", "Balanced brackets"), ("potts", "A grid of spins")):
+        out = tmp_path / "page.html"
+        assert cli("play", "--world", world, "--out", str(out))[0] == 0
+        assert f"<h1>{title}, unmasked</h1>" in out.read_text("utf-8")
+    assert set(TITLES) == set(WORLDS) - {"walk"}
+
+
+def test_what_takes_long_says_how_far_it_is(
+    cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("play", "--world", "latin(n=3)", "--out", str(tmp_path / "a.html"))
+    assert "1 of 2" not in cli(*words)[2]
+    monkeypatch.setattr("maskwalk.cli.play.SLOW", 0.0)
+    code, _, err = cli(*words)
+    assert code == 0 and re.search(r"bisection.*: 1 of 2, \d+ s\n.*random.*: 2 of 2", err)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from maskwalk.bench.cell import Cell
-from maskwalk.bench.reels import Change, Reel, record_reel
+from maskwalk.bench.reels import Change, Guess, Reel, record_reel
 from maskwalk.report.player.page import play_page
 from maskwalk.worlds.world import build_world
 
@@ -121,6 +121,84 @@ def test_the_step_that_breaks_is_red_once_both_ends_are_there(open_player: Any) 
     assert tab.locator(".tile-of.bad").count() == 1 and tab.locator(".cut.on").count() == 1
     said = tab.locator(".told").inner_text()
     assert f"{reel.tokens[5]} → {reel.tokens[6]}: no such step" in said
+
+    assert "One step of this walk does not exist." in said
+
+
+def test_captions_say_what_the_sequence_came_to_and_keep_their_height(open_player: Any) -> None:
+    for world, task, wanted in (
+        (WALK, "endpoints", "Every step of this walk exists."),
+        ("addition(digits=2)", "operands", "The sum is right."),
+        ("latin(n=3)", "unconditional", "Every cell is possible."),
+        ("dyck(length=6)", "unconditional", "Every token is possible."),
+    ):
+        tab = open_player("left_to_right", world=world, task=task)
+        tops = set()
+        for key in ("Home", *["ArrowRight"] * 12):
+            tab.keyboard.press(key)
+            tops.add(tab.locator(".deck").evaluate("(n) => n.getBoundingClientRect().y"))
+        assert len(tops) == 1, world
+        assert wanted in tab.locator(".told").inner_text()
+
+
+def test_an_address_pasted_into_the_same_tab_is_followed(open_player: Any) -> None:
+    tab = open_player("bisection", "random(block=2)")
+    tab.evaluate("location.hash = '#round=3&speed=2'")
+    tab.wait_for_function("document.querySelector('.deck output').textContent === 'round 3 of 4'")
+    assert tab.locator(".deck select").input_value() == "2"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_numbers_on_coloured_cells_can_be_read(open_player: Any, scheme: str) -> None:
+    """A contrast of 3:1 or more on every colour, new or not."""
+    tab = open_player("bisection", world="potts", task="unconditional", color_scheme=scheme)
+    tab.keyboard.press("End")
+    tab.wait_for_timeout(500)
+    found = tab.evaluate("""() => [...document.querySelectorAll(".cells .cell-of.on")].map((n) => {
+        const s = getComputedStyle(n), canvas = document.createElement("canvas");
+        const paint = canvas.getContext("2d", { willReadFrequently: true });
+        return [s.color, s.backgroundColor].map((c) => {
+            paint.fillStyle = c; paint.fillRect(0, 0, 1, 1);
+            return [...paint.getImageData(0, 0, 1, 1).data].slice(0, 3); }); })""")
+
+    def light(rgb: list[int]) -> float:
+        parts = [v / 255 / 12.92 if v < 11 else ((v / 255 + 0.055) / 1.055) ** 2.4 for v in rgb]
+        return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+    for ink, ground in found:
+        low, high = sorted((light(ink), light(ground)))
+        assert (high + 0.05) / (low + 0.05) >= 3, (ink, ground)
+
+
+def text_stage() -> dict[str, Any]:
+    """Tokens of very different widths, and one that was only expected."""
+    names = {"0": "Incomprehensibilities", "1": " a", "2": "\n", "3": " of"}
+    return {"kind": "text", "names": names}
+
+
+def test_blanks_of_a_text_are_equally_wide_and_say_their_numbers(
+    open_player: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The width of a blank must not tell the token that comes."""
+    monkeypatch.setattr("maskwalk.report.player.page.stage_of", lambda *_: text_stage())
+    ahead = tuple(Guess(i, 1.25, ((3, 0.4), (1, 0.25))) for i in range(3))
+    rounds = ((Change(0, 0, 0.125, 2.0),), (Change(1, 1, 0.5, 1.0), Change(2, 2, 0.75, 1.0)))
+    reel = Reel("mine()", (None,) * 3, rounds, (ahead, ahead[1:]), (0, 1, 2), None, 2, "exact")
+    tab = open_player(reel)
+    pieces = tab.locator(".prose .piece")
+    widths = [pieces.nth(i).bounding_box()["width"] for i in range(3)]
+    assert max(widths) - min(widths) < 0.5 and "ncomp" not in tab.locator(".prose").inner_text()
+    assert pieces.nth(0).locator("rt").inner_text() == ".40"
+    pieces.nth(0).hover()
+    words = tab.locator("#tip").inner_text()
+    assert "entropy 1.25 nats" in words and "likeliest: of .40, a .25" in words
+    tab.keyboard.press("ArrowRight")
+    assert pieces.nth(0).locator("span").inner_text() == "Incomprehensibilities"
+    assert pieces.nth(0).locator("rt").inner_text() == ".13"
+    assert tab.locator("#tip").is_hidden()  # it spoke of the round before
+    tab.mouse.move(0, 0)
+    pieces.nth(0).hover()
+    assert "probability .13 when it was drawn" in tab.locator("#tip").inner_text()
 
 
 def test_nodes_stand_where_the_layout_puts_them_and_steps_join_them(open_player: Any) -> None:

@@ -64,7 +64,7 @@ def test_a_shaped_result_leads_nothing_and_is_named_apart():
     assert cheat not in front_samplers(study, 0, [0])
     assert cheat not in {w.best.point.sampler for w in leaders(study, 0)}
     said = told(panel())
-    best = next(text for lead, text in said.items() if lead.startswith("Cheapest of the best"))
+    best = next(text for lead, text in said.items() if lead.startswith("As good as the best"))
     assert best == "left to right on spanning tree (0.900 at 24 calls)."
     ahead = said["Ahead of these, but †:"]
     assert ahead.startswith("threshold drawn† on spanning tree (0.990 at 8 calls")

@@ -208,7 +208,7 @@ def test_the_summary_of_three_modes_says_what_each_is_and_where_they_differ():
     assert "bfloat16, ties broken to the lowest position" in told["network · as published"]
     shared, widest = compared(study)
     # 6 graphs × 3 tasks × 4 samplers; distant-K has no oracle and does not count.
-    assert "Means over the 72 cells that every mode has: coherence 0." in shared.text
+    assert "On average over the 72 results that all have, coherence is 0." in shared.text
     # Random orders and bisection change little between draws, so that pair is not named.
     assert widest.text.count(";") == 1 and "oracle · exact to network · exact" in widest.text
     (paper,) = against_paper(study, 0)

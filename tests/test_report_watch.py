@@ -36,10 +36,21 @@ def test_a_cast_has_every_family_before_a_second_setting(walks: list[Any]) -> No
     families = [data["samplers"][s]["family"] for s in cast["s"]]
     assert len(set(families[:3])) == 3 and len(cast["s"]) == 4
     assert data["samplers"][cast["s"][0]]["label"] == "bisection"
-    maps = dict(zip(cast["s"], cast["stages"], strict=True))  # a map for every walk
+    (stage,) = cast["stages"]  # one map for all walks, so that panes can be compared
+    walked = {token for cell in data["cells"] for token in cell["trace"]["tokens"]}
+    assert stage["kind"] == "graph" and set(stage["nodes"][: stage["visited"]]) == walked
+
+
+def test_walks_that_are_too_many_for_a_map_have_one_each(
+    walks: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    longest = max(len(set(record["trace"]["tokens"])) for record in walks)
+    monkeypatch.setattr("maskwalk.report.player.maps.MOST_VISITED", longest)
+    data = page_data(arrange(walks))
+    (cast,) = data["casts"]
+    maps = dict(zip(cast["s"], cast["stages"], strict=True))
     for cell in data["cells"]:
         stage = maps[cell["s"]]
-        assert stage["kind"] == "graph"
         assert set(stage["nodes"][: stage["visited"]]) == set(cell["trace"]["tokens"])
 
 
@@ -103,6 +114,21 @@ def test_the_address_holds_what_a_reader_chose(visit: Any, tmp_path: Path) -> No
     assert tab.locator("#modes input:checked").get_attribute("value") == "1"
     assert tab.locator("#theme input:checked").get_attribute("value") == "dark"
     assert tab.evaluate("scrollY") > 400  # the section that the address names
+
+
+def test_an_address_pasted_into_the_same_tab_is_followed(visit: Any, tmp_path: Path) -> None:
+    (path,) = write_report(small(), tmp_path)
+    tab = visit(path)
+    tab.evaluate("location.hash = '#tables&mode=1&scale=linear&hide=0&theme=dark'")
+    tab.wait_for_function("document.documentElement.dataset.theme === 'dark'")
+    assert tab.locator("#modes input:checked").get_attribute("value") == "1"
+    assert tab.locator("#scale input:checked").get_attribute("value") == "linear"
+    assert (
+        tab.locator('[data-sampler][aria-pressed="false"]').count()
+        + tab.locator('[data-family][aria-pressed="false"]').count()
+    )
+    tab.locator("nav a", has_text="Summary").click()  # a link within the page keeps it
+    assert "mode=1" in tab.url and tab.url.split("#")[1].startswith("summary")
 
 
 def test_an_address_that_asks_for_nonsense_is_the_page(visit: Any, tmp_path: Path) -> None:

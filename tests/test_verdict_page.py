@@ -12,6 +12,8 @@ from maskwalk.bench.verdict.read import Point, Setting, Stage, read_evaluations
 from maskwalk.bench.verdict.run import evaluate
 from maskwalk.errors import MaskwalkError
 from maskwalk.report.verdict import figure, forest, verdict_page, write_verdicts
+from maskwalk.stats import share_se
+from tests.fake_records import data_of
 
 SPECS = ("random(block=24)", "random(block=4)", "bisection", "left_to_right")
 SMALL = (
@@ -43,9 +45,34 @@ def test_the_page_says_what_the_evaluation_says(folder: Path) -> None:
             shown = f"{d['value']:+.2f} <small>[{d['low']:+.2f}, {d['high']:+.2f}]</small>"
             assert shown in text, (scene["scene"], setting["setting"])
             loss = setting["loss"]
-            assert f'<td class="num">{loss["dependence"]:.2f}</td>' in text
+            assert f'together">{loss["dependence"]:.2f}</td>' in text
     assert "off the law" in text  # the shaped one is measured against it
     assert "<script" not in text
+
+
+def test_a_share_of_0_or_1_is_not_certain(folder: Path, tmp_path: Path) -> None:
+    """Agresti and Coull's error, in the file, on the page, and for files that say 0."""
+    data = json.loads((folder / "evaluation.json").read_text())
+    points = [b for scene in data["scenes"] for b in scene["baselines"] + scene["policy"]]
+    sure = [point for point in points if point["coherence"] in (0.0, 1.0)]
+    assert sure and all(p["coherence_se"] == pytest.approx(share_se(1.0, 16)) for p in sure)
+    for point in sure:
+        point["coherence_se"] = 0.0  # as an earlier version wrote it
+    (tmp_path / "evaluation.json").write_text(json.dumps(data))
+    for place in (folder, tmp_path):
+        page = write_verdicts(place)
+        assert page is not None and "±0.000" not in page.read_text("utf-8")
+
+
+def test_the_page_says_what_was_typed(folder: Path, cli: Any, tmp_path: Path) -> None:
+    text = (write_verdicts(folder) or folder).read_text("utf-8")
+    assert "maskwalk evaluate optimal_random --suite own --out DIR" in text  # scenes of one's own
+    out = tmp_path / "runs"
+    code, _, err = cli("evaluate", "p2()", "--anyway", "--timeout", "0.001", "--out", str(out))
+    assert code == 2, err  # nothing is written
+    found = evaluate("bisection()", (), out=out, workers=0, progress=False, command="typed 'so'")
+    assert found.command == "typed 'so'"
+    assert "<pre>typed &#39;so&#39;\n" in (write_verdicts(out) or out).read_text("utf-8")
 
 
 def test_evaluations_of_a_directory_are_read_the_last_one_first(folder: Path) -> None:
@@ -130,6 +157,10 @@ def test_report_writes_it_and_a_broken_contract_has_one_too(
     (folder / "verdict.html").unlink(missing_ok=True)
     code, out, err = cli("report", str(folder), "--format", "html")
     assert code == 0 and "verdict.html" in out and "report.html" in out, err
+    page = (folder / "report.html").read_text("utf-8")
+    assert '<a href="verdict.html#policy1">The verdict on optimal_random</a>' in page
+    own = [one["spec"] for one in data_of(page)["samplers"] if one["own"]]
+    assert own and {spec.split("(")[0] for spec in own} == {"optimal_random", "low_confidence"}
     mutant = tmp_path / "mutant.py"
     mutant.write_text(
         "from maskwalk import UnmaskingPolicy\n"
@@ -140,5 +171,6 @@ def test_report_writes_it_and_a_broken_contract_has_one_too(
     code, out, _ = cli("evaluate", f"{mutant}:Greedy", "--out", str(tmp_path / "o"))
     page = (tmp_path / "o" / "verdict.html").read_text("utf-8")
     assert code == 1 and "contract broken" in page and "What it breaks" in page
+    assert f"maskwalk evaluate {mutant}:Greedy --out {tmp_path / 'o'}\n" in page
     assert "On each front" not in page and "Nats lost" not in page
     assert cli("report", str(tmp_path / "o"), "--format", "html")[0] == 0

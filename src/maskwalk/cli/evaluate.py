@@ -1,6 +1,7 @@
 """`maskwalk evaluate`: a verdict on a policy."""
 
 import json
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,6 +11,7 @@ from rich.text import Text
 
 from maskwalk.cli import common, engines
 from maskwalk.cli.common import bring_in, check_device, err, out, say_notes, say_written, stoppable
+from maskwalk.cli.play import typed
 from maskwalk.cli.text.shared import MODELS, ModelOption, Texts, Tokenizer, options_of
 from maskwalk.errors import MaskwalkError, whole
 
@@ -128,6 +130,7 @@ def evaluate(
             timeout=timeout,
             draw=draw,
             engine=place,
+            command=typed(sys.argv[1:]),
         )
     page = None if to is None else write_verdicts(to)
     if as_json:

@@ -1,25 +1,36 @@
 """`maskwalk leaderboard`: rules on one scale, from records; and records run again."""
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from maskwalk.cli import common
+from maskwalk.cli import common, complete
 from maskwalk.cli.common import bring_in, check_device, err, out, say_notes, say_written
 from maskwalk.errors import MaskwalkError
 
 if TYPE_CHECKING:
     from maskwalk.bench.records import Record
 
+SHIPPED = (Path("results/atlas"), Path("results/worlds"))
+
 
 def leaderboard(
     directories: Annotated[
-        list[Path],
-        typer.Argument(help="Where `maskwalk evaluate --out` or `maskwalk bench` wrote records."),
-    ],
+        list[Path] | None,
+        typer.Argument(
+            help="Where `maskwalk evaluate --out` or `maskwalk bench` wrote, or the name of "
+            "shipped records \\[results/atlas and results/worlds].",
+            autocompletion=complete.results,
+        ),
+    ] = None,
     to: Annotated[
-        Path | None, typer.Option("--out", help="Where the two files go \\[the first directory].")
+        Path | None,
+        typer.Option(
+            "--out",
+            help="Where the two files go \\[the first directory; leaderboard for shipped records].",
+        ),
     ] = None,
     check: Annotated[
         bool,
@@ -43,26 +54,36 @@ def leaderboard(
 
     Example: maskwalk leaderboard runs/mine
 
+    Example: maskwalk leaderboard results/atlas
+
     Example: maskwalk leaderboard runs/mine --check --policy my_policy.py:MyPolicy
     """
+    from maskwalk.bench.verdict.read import read_evaluations
     from maskwalk.bench.versions import load_newest
     from maskwalk.paper.tables import attach
     from maskwalk.report.leaderboard.board import tracks
     from maskwalk.report.leaderboard.page import write_board
+    from maskwalk.report.leaderboard.replayed import with_replayed
+    from maskwalk.resources import at_hand, shipped
 
     bring_in(include)
     records: list[Record] = []
-    for directory in directories:
+    named = directories or list(SHIPPED)
+    places = [at_hand(directory, "results") for directory in named]
+    if not directories:  # those that came with this version, wherever one is
+        places = [shipped("results") / directory.name for directory in named]
+    for directory in places:
         some, aside = load_newest(directory, lean=True)
         say_notes(aside.lines())
-        records += some
+        records += with_replayed(some, read_evaluations(directory))
     if check:
         _check(records, policy, cells, check_device(device))
         return
     if policy is not None:
         raise MaskwalkError("--policy names what --check runs; add --check or leave it out.")
-    command = " ".join(["maskwalk leaderboard", *map(str, directories)])
-    for path in write_board(tracks(attach(records)), to or directories[0], command):
+    command = shlex.join(["maskwalk", "leaderboard", *map(str, directories or ())])
+    beside = named[0] if places[0] == named[0] else Path("leaderboard")
+    for path in write_board(tracks(attach(records)), to or beside, command):
         say_written(path)
 
 

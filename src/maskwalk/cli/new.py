@@ -6,12 +6,13 @@ import re
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+import typer.core
 
 from maskwalk.cli.common import out, say_written
-from maskwalk.errors import MaskwalkError
+from maskwalk.errors import MaskwalkError, unknown
 
 # kind: what its file holds, and an example of a name
 KINDS = {
@@ -22,8 +23,21 @@ KINDS = {
     "metric": ("a number of decoded sequences", "my_metric"),
     "world": ("a law of sequences with its exact oracle", "my_world"),
 }
+
+
+class Kinds(typer.core.TyperGroup):
+    """Names the kinds where another is asked for."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command of a kind, or a sentence."""
+        if args and args[0] not in KINDS and not args[0].startswith("-"):
+            raise unknown("kind of thing", args[0], KINDS)
+        return super().resolve_command(ctx, args)
+
+
 new = typer.Typer(
     name="new",
+    cls=Kinds,
     help="Write the files of something new.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

@@ -3,17 +3,20 @@
 import re
 import shlex
 import sys
+import time
 import webbrowser
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
-from maskwalk.cli import common
-from maskwalk.cli.common import bring_in, check_device, say_written
+from maskwalk.cli import common, complete
+from maskwalk.cli.common import bring_in, check_device, err, say_written
 from maskwalk.errors import MaskwalkError
 
 MOST_PANES = 8
+SLOW = 10.0  # seconds from which on every sampler that is done gets a line
 
 
 def play(
@@ -30,7 +33,14 @@ def play(
             "random(block=4)]."
         ),
     ] = None,
-    task: common.Task = "unconditional",
+    task: Annotated[
+        str,
+        typer.Option(
+            help="What is given: unconditional, endpoints, prefix, clues, operands and others; "
+            "`maskwalk list tasks`.",
+            autocompletion=complete.tasks,
+        ),
+    ] = "unconditional",
     preset: common.Preset = "exact",
     draw: common.DrawSpec = None,
     ties: common.Ties = None,
@@ -87,8 +97,17 @@ def play(
         )
         for spec in specs
     ]
-    reels = [record_reel(cell, sequence, check_device(device)) for cell in cells]
-    page = play_page(cells[0], build_world(cells[0].world), reels, _typed(sys.argv[1:]))
+    place = check_device(device)
+    reels, began = [], time.monotonic()
+    with err.status("") as status:
+        for number, cell in enumerate(cells, 1):
+            status.update(Text(f"{cell.sampler}, {number} of {len(cells)}"))
+            reels.append(record_reel(cell, sequence, place))
+            passed = time.monotonic() - began
+            if passed > SLOW:
+                done = f"{cell.sampler}: {number} of {len(cells)}, {passed:.0f} s"
+                err.print(done, style="dim", soft_wrap=True)
+    page = play_page(cells[0], build_world(cells[0].world), reels, typed(sys.argv[1:]))
     to.parent.mkdir(parents=True, exist_ok=True)
     write_file(to, page.encode())
     say_written(to)
@@ -96,7 +115,7 @@ def play(
         webbrowser.open(to.resolve().as_uri())
 
 
-def _typed(words: list[str]) -> str:
+def typed(words: list[str]) -> str:
     """The command as a person would type it."""
     plain = re.compile(r"""[^"$`\\!]*'[^"$`\\!]*""")
     quoted = [f'"{word}"' if plain.fullmatch(word) else shlex.quote(word) for word in words]

@@ -46,7 +46,8 @@ def report(
     Of a cell that was run again the newest record counts, and of a full and a quick run the full.
 
     Rows of `maskwalk diagnose --out` in the same directory become a section of the page; for
-    evaluations of `maskwalk evaluate --out` there is a page of its own, verdict.html.
+    evaluations of `maskwalk evaluate --out` there is a page of its own, verdict.html. The report of
+    shipped records (results/atlas) goes to a folder of its own here, atlas-report.
 
     Examples: maskwalk report runs/mine --format html --format svg
 
@@ -55,6 +56,7 @@ def report(
     maskwalk report results/worlds --settings 2 --metrics 'coherence;calls;replay_kl'
     """
     from maskwalk.bench.diagnosis import load_rows
+    from maskwalk.bench.verdict.read import read_evaluations
     from maskwalk.bench.versions import Aside, load_newest
     from maskwalk.paper.tables import attach
     from maskwalk.report import BUDGETS, front_tables, write_report
@@ -66,7 +68,8 @@ def report(
     if calls and not fronts:
         raise MaskwalkError("--calls is a budget for --fronts; add --fronts or leave it out.")
     chosen = tuple(formats or ["html", "csv", "md"])
-    directory = at_hand(directory, "results") if fronts else directory
+    named, directory = directory, at_hand(directory, "results")
+    to = directory if directory == named else Path(f"{directory.name}-report")  # shipped records
     losses = [] if fronts else load_rows(directory)
     alone = losses and not any(directory.glob("records.jsonl*"))
     verdicts = write_verdicts(directory) if "html" in chosen and not fronts else None
@@ -84,5 +87,9 @@ def report(
     if fronts:
         typer.echo(front_tables(records, sorted(set(calls or BUDGETS))), nl=False)
         return
-    for path in write_report(attach(records), directory, chosen, losses=losses, aside=aside.total):
+    policies = [one.policy for one in read_evaluations(directory)] if verdicts else []
+    paths = write_report(
+        attach(records), to, chosen, losses=losses, aside=aside.total, policies=policies
+    )
+    for path in paths:
         say_written(path)

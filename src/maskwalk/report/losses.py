@@ -23,6 +23,13 @@ Row = dict[str, Any]
 SETTING = ("model", "task", "mode", "world")
 RUN = ("n", "orders", "seed", "draw", "ties")
 PARTS = ("dependence", "denoiser")
+HEADS = {  # what the columns of a sheet mean
+    "KL": "nats per sequence lost against the law in all",
+    "dependence": "nats per sequence lost by drawing dependent positions together",
+    "denoiser": "nats per sequence lost by the denoiser",
+    "worst round": "the round in which most is lost to dependence",
+    "regret": "its dependence above that of the best plan with as many calls",
+}
 UNREAD = ("rounds", "example", "key")
 
 

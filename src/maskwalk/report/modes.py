@@ -61,10 +61,10 @@ def compared(study: Study) -> list[Finding]:
         shared = [cell for cell in _cells(study, metric) if len(cell) == len(study.modes)]
         if len(study.modes) > 1 and shared:
             cells = max(cells, len(shared))
-            parts.append(f"{metric.title} {_means(study, metric, shared)}")
+            parts.append(f"{metric.title} is {_means(study, metric, shared)}")
     if not parts:
         return []
-    text = f"Means over the {plural(cells, 'cell')} that every mode has: {'; '.join(parts)}."
+    text = f"On average over the {plural(cells, 'result')} that all have, {'; '.join(parts)}."
     out = [Finding("Modes compared.", text)]
     changes = _changes(study) if study.quality else []
     return out + ([Finding("Widest changes:", "; ".join(changes) + ".")] if changes else [])

@@ -7,6 +7,7 @@ network. Sections that have nothing to show are left out.
 """
 
 import json
+import shlex
 import zlib
 from base64 import b64encode
 from collections import Counter
@@ -21,7 +22,7 @@ from maskwalk.decoding.kinds import SHAPED
 from maskwalk.report.budget_lines import drawn_series
 from maskwalk.report.budgets import Leader, crowded, front_samplers, leaders
 from maskwalk.report.estimates import INTERVAL, floor_of, number
-from maskwalk.report.losses import Group, sheet
+from maskwalk.report.losses import HEADS, Group, sheet
 from maskwalk.report.modes import against_paper, compared, mode_meanings
 from maskwalk.report.page_data import left_out, page_data, pictured, text_panels, traced_panels
 from maskwalk.report.standings import stand_number, standings
@@ -34,18 +35,27 @@ from maskwalk.worlds.metrics import Metric
 
 TEMPLATES = Path(__file__).parent / "templates"
 SHOWN_SWAPS, MOST_SWAPS = 12, 100
+MOST_OPEN = 24  # figures; of more, those of the first metric are shown and the others folded
 PACKED = 200_000  # characters of data beyond which a page carries them deflated
 SCRIPTS = (  # one scope, in this order
     *("inflate", "base", "tell", "tips", "ticks", "scales", "layout", "scatter", "listen"),
-    *("series", "traces", "pictures", "losses", "texts", "save"),
+    *("series", "traces", "pictures", "losses", "texts", "save", "fade"),
     *("frames", "stages", "player", "watch", "address", "report"),
 )
 
 
-def page(study: Study, command: str | None = None, losses: Sequence[Group] = ()) -> str:
-    """The page as text."""
+def page(
+    study: Study,
+    command: str | None = None,
+    losses: Sequence[Group] = (),
+    policies: Sequence[str] = (),
+) -> str:
+    """The page as text; `policies` are those that the verdict page beside it is on."""
     series, traced, crowd = drawn_series(study), traced_panels(study), crowded(study)
     data = page_data(study, series, losses, traced)
+    for one, sampler in zip(study.samplers, data["samplers"]):
+        sampler["own"] = one.family in policies
+    sections = _sections(study)
     modes, all_tables = range(len(study.modes)), tables(study)
     swaps = [rule_swaps(study, m) if crowd else sampler_swaps(study, m) for m in modes]
     winners = [leaders(study, m) if crowd or study.single else [] for m in modes]
@@ -58,6 +68,7 @@ def page(study: Study, command: str | None = None, losses: Sequence[Group] = ())
     return render(
         "report.html",
         study=study,
+        policies=policies,
         families=study.families,
         style=pasted("style.css", "player.css"),
         script=pasted(*(f"{name}.js" for name in SCRIPTS)),
@@ -79,7 +90,9 @@ def page(study: Study, command: str | None = None, losses: Sequence[Group] = ())
         glossary={metric.title: metric.meaning for metric in study.metrics if metric.meaning},
         compared=compared(study),
         findings=sentences,
-        sections=_sections(study),
+        sections=sections,
+        folds=sum(len(some) for _, tasks in sections for some in tasks.values()) > MOST_OPEN,
+        loss_heads=HEADS,
         floors=_with(study, lambda e: floor_of(e) is not None),
         bounds=_with(study, lambda e: e.bound),
         series=series,
@@ -212,8 +225,24 @@ def _about(study: Study, command: str | None, losses: Sequence[Group]) -> dict[s
         "superseded": plural(study.superseded, "earlier record") if study.superseded else "",
         "seconds": f"{seconds:,.0f} s" if seconds >= 1 else "",
         "panels": [(f"{p.title}, {p.task}", p.detail) for p in study.panels],
+        "unplayed": _unplayed(study),
         "command": command or "\n".join([*run, "maskwalk report DIR"]),
     }
+
+
+def _unplayed(study: Study) -> str:
+    """Records without traces have no player; a command that plays one of their cells, if any can.
+
+    Long runs keep no traces.
+    """
+    if any(record.get("trace") for record in study.records):
+        return ""
+    for (_, _, s), record in study.cells.items():
+        if record["denoiser"] == "oracle" and "†" not in study.label(s):
+            words = ["maskwalk", "play", "--world", str(record["world"])]
+            words += ["--task", str(record["task"]), "--sampler", str(record["sampler"])]
+            return shlex.join(words)
+    return "maskwalk play"
 
 
 def _values(study: Study, key: str) -> list[str]:

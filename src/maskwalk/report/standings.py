@@ -21,7 +21,7 @@ def standings(study: Study, mode: int, leaders: Sequence[Leader]) -> list[Findin
     findings = _standing(study, mode, None, f"{capital(REFERENCE)}:")
     for s in sorted(study.causal):
         cost = study.estimate(mode, 0, s, study.cost)
-        at = f"{number(study.cost, cost.value)} {study.cost.title}" if cost else "cost unknown"
+        at = _cost(study, cost.value) if cost else "cost unknown"
         findings += _standing(study, mode, s, f"{study.label(s)} ({at}):")
     findings += _led(study, leaders) or _unled(study, mode)
     return [*findings, *_against_ar(study, mode), *_nearest(study, mode)]
@@ -71,7 +71,13 @@ def stand_number(study: Study, stand: Stand) -> str:
     point, metric = stand.point, study.quality
     assert metric is not None
     value = number(metric, point.value) + plus_minus(point.half, metric.digits)
-    return f"{value} at {number(study.cost, point.cost)} {study.cost.title}"
+    return f"{value} at {_cost(study, point.cost)}"
+
+
+def _cost(study: Study, value: float) -> str:
+    """ "5 calls", "1 call"."""
+    amount, name = number(study.cost, value), study.cost.title
+    return f"{amount} {name.removesuffix('s') if amount == '1' else name}"
 
 
 def _budgets(budgets: Sequence[float]) -> str:
@@ -113,7 +119,7 @@ def _point_words(study: Study, mode: int, metric: Metric, point: Point) -> str:
     estimate = study.estimate(mode, 0, point.sampler, metric)
     n = "" if estimate is None or estimate.n is None else f", n = {estimate.n:,}"
     value = number(metric, point.value) + plus_minus(point.half, metric.digits) + n
-    at = f"{number(study.cost, point.cost)} {study.cost.title}"
+    at = _cost(study, point.cost)
     return f"{study.label(point.sampler)} at {at} ({value})"
 
 

@@ -123,7 +123,7 @@ def _costs(study: Study, points: list[Point]) -> str:
     mean, name = span([p.cost for p in points]), study.cost.title
     most = max(p.cost_max for p in points)
     beyond = most > max(p.cost for p in points) + EQUAL
-    return f"{mean} {name}" + (f" and never over {most:g}" if beyond else "")
+    return f"{mean} {name}" + (f", at most {most:g}" if beyond else "")
 
 
 def where(study: Study, panel: int) -> str:
@@ -165,7 +165,7 @@ def _clean(
     if rest:
         also = listed([study.label(s) for s in rest])
         at = _costs(study, [p for s in rest for p in whole[s]])
-        text += f" So {'does' if len(rest) == 1 else 'do'} {also}, at {at}."
+        text += f" {capital(also)} {'has' if len(rest) == 1 else 'have'} it too, with {at}."
     return text
 
 
@@ -196,7 +196,7 @@ def _best(study: Study, metric: Metric, points: list[Point]) -> list[Finding]:
         if parts:
             answers.setdefault("; ".join(parts) + ".", []).append(task)
     return [
-        Finding(f"Cheapest of the best by {metric.title}, {listed(tasks)}:", text)
+        Finding(f"As good as the best with the fewest {study.cost.title}, {listed(tasks)}:", text)
         for text, tasks in answers.items()
     ]
 
@@ -246,7 +246,7 @@ def _gap(study: Study, metric: Metric, points: list[Point]) -> Finding | None:
     text = f"On {where(study, high.panel)}, at {_costs(study, [high])}, "
     text += f"{study.label(high.sampler)} reaches {number(metric, high.value)} and "
     text += f"{study.label(low.sampler)} {number(metric, low.value)}."
-    return Finding("Which positions matters as much as how many.", text)
+    return Finding("Which positions are drawn matters as much as how many.", text)
 
 
 def _swaps(swaps: Swaps) -> Finding | None:

@@ -25,13 +25,15 @@ def write_report(
     command: str | None = None,
     losses: Sequence[Row] = (),
     aside: int = 0,
+    policies: Sequence[str] = (),
 ) -> list[Path]:
     """Writes the report of the records into the folder `out` and returns the files written.
 
     html: report.html; csv, md, tex: tables/; svg, pdf: figures/. `command` is what the page names
     as the way to make it again; without it, the commands of the experiments. `losses` are the rows
     of `maskwalk diagnose` (bench.diagnosis.load_rows), with or without records. `aside` says how
-    many records were left out before (bench.versions.newest).
+    many records were left out before (bench.versions.newest). `policies` are those that a verdict
+    page beside it is on, in its order.
     """
     for name in formats:
         if name not in FORMATS:
@@ -44,7 +46,7 @@ def write_report(
         if name == "html":
             from maskwalk.report.page import page  # jinja2 and matplotlib take time to import
 
-            paths.append(_write(out / "report.html", page(study, command, lost)))
+            paths.append(_write(out / "report.html", page(study, command, lost, policies)))
         elif name in ("svg", "pdf"):
             from maskwalk.report.figures import figures
 

@@ -18,7 +18,7 @@ from maskwalk.reading import (
     table,
     text,
 )
-from maskwalk.stats import half_width
+from maskwalk.stats import half_width, settled_se
 
 MOST_BYTES = 50_000_000
 MANY = 10_000
@@ -30,7 +30,8 @@ POINT: dict[str, Shape] = {
     "coherence_se": maybe(number(0)),
 }
 BASELINE = table(POINT | {"sampler": text(), "on_front": flag}, ("sampler", "calls", "coherence"))
-LOSS = table({name: maybe(number()) for name in ("dependence", "denoiser", "kl")})
+NATS = ("dependence", "dependence_se", "denoiser", "denoiser_se", "kl")
+LOSS = table({name: maybe(number()) for name in NATS})
 SETTING = table(
     POINT
     | {
@@ -53,6 +54,9 @@ SCENE = table(
         "scene": text(),
         "structure": text(),
         "task": text(),
+        "count": maybe(number(0)),
+        "world": maybe(text()),
+        "denoiser": maybe(text()),
         "baselines": listed("baselines", BASELINE, MANY),
         "policy": listed("settings", SETTING, MANY),
     },
@@ -63,6 +67,7 @@ EVALUATION = table(
         "policy": text(1),
         "suite": text(),
         "verdict": text(),
+        "command": maybe(text()),
         "settings": listed("settings", text(), MANY),
         "contract": table(
             {"kept": flag, "broken": table({}, others=table({}, others=text()))},
@@ -120,6 +125,8 @@ class Stage:
     task: str
     baselines: list[Point]
     settings: list[Setting]
+    world: str = ""
+    denoiser: str = ""
 
 
 @dataclass(frozen=True)
@@ -135,6 +142,7 @@ class Verdict:
     structures: list[tuple[str, str, str]]  # structure, denoiser, position
     scenes: list[Stage]
     seconds: float
+    command: str | None = None  # what was typed
 
 
 def read_evaluations(directory: Path) -> list[Verdict]:
@@ -177,38 +185,44 @@ def _verdict(data: dict[str, Any]) -> Verdict:
         [(s["structure"], s["denoiser"], s["position"]) for s in data["structures"]],
         [_stage(scene) for scene in data["scenes"]],
         data["seconds"],
+        data.get("command"),
     )
 
 
 def _stage(scene: dict[str, Any]) -> Stage:
+    prompts = scene.get("count") or 1
     return Stage(
         scene["scene"],
         scene["structure"],
         scene["task"],
-        [_point(one) for one in scene["baselines"]],
-        [_setting(one) for one in scene["policy"]],
+        [_point(one, prompts) for one in scene["baselines"]],
+        [_setting(one, prompts) for one in scene["policy"]],
+        scene.get("world") or "",
+        scene.get("denoiser") or "",
     )
 
 
-def _point(one: dict[str, Any]) -> Point:
-    quality, error = one["coherence"] or 0.0, one.get("coherence_se") or 0.0
+def _point(one: dict[str, Any], prompts: float) -> Point:
+    """A share of 0 or 1 is not certain, also where an earlier version wrote that it is."""
+    quality = one["coherence"] or 0.0
+    error = settled_se(quality, one.get("coherence_se"), prompts)
     name = one.get("sampler", one.get("setting", ""))
     half = half_width(error) or 0.0
     return Point(name, one["calls"], quality, half, one.get("on_front", False))
 
 
-def _setting(one: dict[str, Any]) -> Setting:
+def _setting(one: dict[str, Any], prompts: float) -> Setting:
     best, cheaper = (one.get(key) for key in ("best_baseline", "dominated_by"))
     return Setting(
-        _point(one),
+        _point(one, prompts),
         one["position"],
         one.get("kind") == "shaped",
         one.get("p_holm", 1.0),
-        None if best is None else _point(best),
+        None if best is None else _point(best, prompts),
         one.get("difference"),
         one.get("front_difference"),
         one.get("departure"),
         one.get("difference_seen"),
-        None if cheaper is None else _point(cheaper),
+        None if cheaper is None else _point(cheaper, prompts),
         one.get("loss"),
     )

@@ -3,6 +3,7 @@
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import zip_longest
 from typing import Any
 
 from maskwalk.analysis.losses import for_json
@@ -12,16 +13,17 @@ from maskwalk.bench.verdict.suite import Scene
 from maskwalk.bench.verdict.verdict import Comparison, Place, best_of, front_of, standing
 from maskwalk.bench.verdict.words import calls, near_the_law, sentence
 from maskwalk.decoding.kinds import MARK, SHAPED
-from maskwalk.stats import Difference
+from maskwalk.stats import Difference, settled_se
 
-HEAD = f"{'':15}{'calls':>5}{'coh.':>6}  {'best baseline':<19}{'':5} {'to the front':>16}"
-LEGEND = (
-    "coh.: share of coherent sequences. best baseline: with at most as many calls,",
-    "and the difference to it. to the front: to the best mixture of baselines at",
-    "its calls, paired by prompt, with a 95 % interval; what follows is after",
-    "Holm's correction. on: a difference of ±… would have been seen four times in",
-    "five. dominated: a baseline with fewer calls is at least as coherent. void:",
-    "hardly one coherent.",
+WIDTH = 80
+HEAD = f"{'':15}{'calls':>5}{'coh.':>6}  {'best baseline, at':<19}{'diff.':>5} {'to the front':>16}"
+LEGEND = textwrap.wrap(
+    "coh.: share of coherent sequences. best baseline: with at most as many calls, and at how "
+    "many. diff.: the difference to it. to the front: to the best mixture of baselines at its "
+    "calls, paired by prompt, with a 95 % interval; what follows is after Holm's correction. "
+    "on: a difference of ±… would have been seen four times in five. dominated: a baseline with "
+    "fewer calls is at least as coherent. void: hardly one coherent.",
+    WIDTH,
 )
 SHAPED_LEGEND = (
     f"{MARK}: shaped. It does not only choose where to draw, so it is measured against the",
@@ -43,6 +45,7 @@ class Evaluation:
     baselines: Mapping[Scene, Sequence[Outcome]]
     seconds: float
     draw: str = "exact"  # how the policy's tokens were drawn
+    command: str | None = None  # what was typed, or what one would type for the same
 
     @property
     def kept(self) -> bool:
@@ -56,7 +59,7 @@ class Evaluation:
 
     @property
     def verdict(self) -> str:
-        """One plain sentence."""
+        """In plain sentences."""
         checks = list(dict.fromkeys(check for broken in self.contract.values() for check in broken))
         verdict_words = sentence(self.name, self.comparisons) if self.comparisons else ""
         verdict_words += self._left_out()
@@ -91,6 +94,7 @@ class Evaluation:
             ],
             "scenes": [self._scene(scene) for scene in self.baselines],
             "verdict": self.verdict,
+            "command": self.command,
             "seconds": round(self.seconds, 1),
         }
         return dict(for_json(result))
@@ -121,11 +125,11 @@ class Evaluation:
             lines += ["", HEAD]
             for scene in self.baselines:
                 here = [c for c in self.comparisons if c.scene == scene]
-                lines += [scene.title, *(_row(c) for c in here)]
+                lines += [scene.title, *(line for c in here for line in _row(c))]
             off = any(c.kind == SHAPED for c in self.comparisons)
             lines += ["", *LEGEND, *(SHAPED_LEGEND if off else ())]
             lines += [*self._losses(), *self._standing()]
-        return "\n".join([*lines, "", *textwrap.wrap(f"Verdict: {self.verdict}", 80)])
+        return "\n".join([*lines, "", *textwrap.wrap(f"Verdict: {self.verdict}", WIDTH)])
 
     def _contract(self) -> list[str]:
         if self.kept:
@@ -135,7 +139,7 @@ class Evaluation:
         for setting, broken in self.contract.items():
             for check, reason in broken.items():
                 text = f"{setting}: {check}: {reason}"
-                lines += textwrap.wrap(text, 80, initial_indent="  ", subsequent_indent="    ")
+                lines += textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ")
         return lines
 
     def _losses(self) -> list[str]:
@@ -177,7 +181,12 @@ class Evaluation:
             ]
             same = [c for c in here if c.position == position] or here
             where = f"{structure} · {'model' if model else 'oracle'}"
-            lines.append(f"{where:<25.24}{position:<10}{_best_words(best_of(same))}")
+            lines += textwrap.wrap(
+                _best_words(best_of(same)),
+                WIDTH,
+                initial_indent=f"{where:<25.24}{position:<10}",
+                subsequent_indent=" " * 35,
+            )
         return lines
 
 
@@ -190,20 +199,28 @@ def _best_words(best: Comparison | None) -> str:
         return f"{_interval(best.departure)} off, coherence {_signed(best.gain)} {at}"
     if best.position == "near":
         return f"{near_the_law(best)} {at}"
-    p = f"p={best.p:.2g}" if best.p >= 1e-4 else "p<.0001"
+    p = f"p = {best.p:.2g}" if best.p >= 1e-4 else "p < .0001"
     words = f"{_interval(best.front)} {at}, {p}"
-    return words if best.cheaper is None else f"{words}; {best.cheaper.calls.mean():.2g} do"
+    if best.cheaper is None:
+        return words
+    label = samplers([best.cheaper.sampler])[0].label
+    return f"{words}; as good: {label} at {calls(best.cheaper.calls.mean())}"
 
 
-def _row(c: Comparison) -> str:
+def _row(c: Comparison) -> list[str]:
+    """A setting's numbers; names that are too long for their columns go on below."""
     best, gap = "none so cheap", ""
     if c.best is not None and c.single is not None:
         label = samplers([c.best.sampler])[0].label
-        number = f"{c.best.calls.mean():.3g}"
-        best, gap = f"{label:.{18 - len(number)}} {number}", _signed(c.single.value)
+        best, gap = f"{label}, {c.best.calls.mean():.3g}", _signed(c.single.value)
     far = "" if c.front is None else _interval(c.front)
-    head = f"  {_inside(c.setting):<13.13}{c.calls:>5.1f}{_share(c.coherence):>6}"
-    return f"{head}  {best:<19}{gap:>5} {far:>16} {_mark(c)}".rstrip()
+    numbers = f"{c.calls:>5.1f}{_share(c.coherence):>6}"
+    names = textwrap.wrap(_inside(c.setting), 13), textwrap.wrap(best, 19)
+    lines = []
+    for row, (own, other) in enumerate(zip_longest(*names, fillvalue="")):
+        middle, rest = (numbers, f"{gap:>5} {far:>16} {_mark(c)}") if row == 0 else ("", "")
+        lines.append(f"  {own:<13}{middle:11}  {other:<19}{rest}".rstrip())
+    return lines
 
 
 def _inside(setting: str) -> str:
@@ -246,11 +263,14 @@ def _nats(loss: Mapping[str, Any] | None) -> str:
 
 def _point(found: Outcome) -> dict[str, Any]:
     coherence = found.record["metrics"]["coherence"] or {}
+    value, error = coherence.get("value"), coherence.get("se")
+    if value is not None:
+        error = settled_se(value, error, len(found.coherent))
     return {
         "sampler": found.sampler,
         "calls": float(found.calls.mean()),
-        "coherence": coherence.get("value"),
-        "coherence_se": coherence.get("se"),
+        "coherence": value,
+        "coherence_se": error,
     }
 
 

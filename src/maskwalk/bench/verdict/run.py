@@ -1,5 +1,6 @@
 """The evaluation itself: contract, baselines (from the cache where they are), policy, replay."""
 
+import shlex
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
@@ -60,6 +61,7 @@ def evaluate(
     timeout: float | None = None,
     draw: str = "exact",
     engine: Engine | None = None,
+    command: str | None = None,
 ) -> Evaluation:
     """Contract, suite, and where the policy stands against the baselines' front.
 
@@ -69,7 +71,7 @@ def evaluate(
     or under `out`. `timeout` is how many seconds the contract of a setting, or one of its scenes,
     may take. `draw`: how the policy's tokens are drawn, "draw(floor=0.2)" or a preset; the
     baselines' draws stay exact. A truncated draw shapes the law, so the policy is then measured
-    against the law.
+    against the law. `command`: what its page says it was made by.
     """
     began = time.perf_counter()
     whole("workers", workers, 0)
@@ -107,11 +109,31 @@ def evaluate(
     settings = tuple(policy_settings.settings)
     shown = mode_name(*drawn)
     result = Evaluation(
-        policy_settings.name, name, settings, contract, comparisons, baselines, seconds, shown
+        policy_settings.name,
+        name,
+        settings,
+        contract,
+        comparisons,
+        baselines,
+        seconds,
+        shown,
+        command or _command(policy, name, out, draw, anyway),
     )
     if out is not None:
         write_evaluation(Path(out), result, policy_settings.settings.values())
     return result
+
+
+def _command(
+    policy: Policy, suite: str, out: str | Path | None, draw: str, anyway: bool
+) -> str | None:
+    """What one would type for this; None where the policy or the suite is an object."""
+    if not isinstance(policy, str) or suite == "own":
+        return None
+    words = ["maskwalk", "evaluate", policy, "--suite", suite]
+    words += ["--draw", draw] if draw != "exact" else []
+    words += ["--out", str(out)] if out is not None else []
+    return shlex.join([*words, *(["--anyway"] if anyway else [])])
 
 
 def _suite(

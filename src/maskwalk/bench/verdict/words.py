@@ -1,8 +1,8 @@
-"""The verdict as one plain sentence."""
+"""The verdict in plain sentences: one for the oracle, one for the models, each with its reason."""
 
 from collections.abc import Sequence
 
-from maskwalk.bench.verdict.verdict import Comparison, Place, best_of, standing
+from maskwalk.bench.verdict.verdict import Comparison, best_of, standing
 
 CLAUSES = {
     "beyond": "beyond the baselines' front on",
@@ -17,45 +17,64 @@ CLAUSES = {
 
 
 def sentence(name: str, found: Sequence[Comparison]) -> str:
-    """Where it stands, with the oracle and with the models, and by how much."""
+    """Where it stands, with the oracle and with the models: one statement for each, and why."""
     at = standing(found)
-    clauses = []
-    for model, words in ((False, "with the oracle"), (True, "with the shipped models")):
+    told: list[str] = []
+    for model, words in ((False, "With the oracle"), (True, "With the shipped models")):
         here = {structure: at[structure, m] for structure, m in at if m == model}
+        own = [c for c in found if c.scene.model == model]
         parts = [
-            f"{text} {_listed([s for s in here if here[s] == position], len(here))}"
-            for position, text in CLAUSES.items()
+            _clause(position, [s for s in here if here[s] == position], len(here), own)
+            for position in CLAUSES
             if position in here.values()
         ]
         if parts:
-            clauses.append(f"{words}, {', '.join(parts)}")
-    return f"{name} is, {'; '.join(clauses)}: {_reason(found, at)}."
+            told.append(f"{words}, {'it' if told else name} is {_joined(parts)}. {_reason(own)}")
+    return " ".join(told).strip()
 
 
-def _reason(found: Sequence[Comparison], at: dict[Place, str]) -> str:
-    """What the sentence rests on: the worst there is to say, or else the best."""
+def _clause(position: str, names: list[str], total: int, own: Sequence[Comparison]) -> str:
+    """ "on the front on tree (no difference is shown; one of 0.26 would have been)"."""
+    text = f"{CLAUSES[position]} {_listed(names, total)}"
+    if position != "on":
+        return text
+    seen = [c.seen for c in own if c.position == "on" and c.scene.structure in names]
+    most = max((one for one in seen if one is not None), default=None)
+    limit = "" if most is None else f"; one of {min(most, 1.0):.2f} would have been"
+    return f"{text} (no difference is shown{limit})"
+
+
+def _reason(found: Sequence[Comparison]) -> str:
+    """What this rests on: the worst there is to say, or else the best; "" where it was said."""
     off = [c for c in found if c.position == "off" and c.departure is not None]
     if off:
-        return off_the_law(max(off, key=lambda c: c.departure.value if c.departure else 0.0))
+        worst = max(off, key=lambda c: c.departure.value if c.departure else 0.0)
+        return _sentence(off_the_law(worst))
     decided = [c for c in found if c.front is not None and c.position != "void"]
     best = best_of(decided)
     if best is None or best.front is None:
-        return "neither it nor any baseline as cheap is coherent 5 % of the time"
+        return "Neither it nor any baseline as cheap is coherent 5 % of the time."
     where = f"{best.setting}, {best.scene.title}"
     if best.position == "beyond":
         more = f"{best.gain:.2f} more often{_nats(best)}"
-        return f"at {calls(best.calls)} it is coherent {more} ({where})"
+        return f"At {calls(best.calls)} it is coherent {more} ({where})."
     if best.position == "near":
-        return f"{near_the_law(best)} ({where})"
+        return _sentence(f"{near_the_law(best)} ({where})")
     if best.position == "dominated" and best.cheaper is not None:
         other = f"{best.cheaper.calls.mean():.3g} do, {best.cheaper.sampler}"
-        return f"even its best takes {calls(best.calls)} where {other} ({where})"
+        return f"Even its best takes {calls(best.calls)} where {other} ({where})."
     if best.position == "inside":
         less = f"{-best.gain:.2f} less often than the front at {calls(best.calls)}"
-        return f"even its best is coherent {less} ({where})"
-    seen = max((c.seen for c in decided if c.seen is not None), default=None)
-    limit = "" if seen is None else f", and a difference of {seen:.2f} would have been"
-    return f"no difference to the front is shown at its calls{limit}"
+        return f"Even its best is coherent {less} ({where})."
+    return ""
+
+
+def _sentence(words: str) -> str:
+    return f"{words[0].upper()}{words[1:]}."
+
+
+def _joined(parts: list[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])}, and {parts[-1]}"
 
 
 def off_the_law(c: Comparison) -> str:

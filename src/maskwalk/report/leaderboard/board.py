@@ -48,7 +48,7 @@ class Entry:
     scenes: int
     within: dict[int, Number | None]  # by budget; None: no setting is so cheap anywhere
     area: Number
-    kl: Number | None  # nats a token, of the best setting within 12 calls; None: not measured
+    kl: Number | None  # nats per token, of the best setting within 12 calls; None: not measured
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class _Curve:
     cost: list[float] = field(default_factory=list)
     quality: list[float] = field(default_factory=list)
     half: list[float] = field(default_factory=list)
-    kl: list[tuple[float, float, float]] = field(default_factory=list)  # cost, nats a token, half
+    kl: list[tuple[float, float, float]] = field(default_factory=list)  # cost, nats per token, half
     kinds: set[str] = field(default_factory=set)
 
 
@@ -163,7 +163,7 @@ def _within(curves: Sequence[_Curve], budgets: Sequence[int]) -> Number | None:
 
 
 def _kl(curves: Sequence[_Curve]) -> Number | None:
-    """The least nats a token within twelve calls, over the scenes; None where one has none."""
+    """The least nats per token within twelve calls, over the scenes; None where one has none."""
     best = []
     for curve in curves:
         near = [(nats, half) for cost, nats, half in curve.kl if cost <= KL_BUDGET + 1e-9]

@@ -74,7 +74,7 @@ def board_page(found: Sequence[Track], command: str) -> str:
     return render(
         "leaderboard.html",
         style=pasted("style.css", "leaderboard.css"),
-        script=pasted("leaderboard.js"),
+        script=pasted("fade.js", "leaderboard.js"),
         tracks=found,
         budgets=BUDGETS,
         last=LAST,

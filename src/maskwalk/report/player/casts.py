@@ -17,7 +17,8 @@ Traces = Mapping[tuple[int, int, int], Mapping[str, Any]]  # by mode, panel and 
 def casts(study: Study, traces: Traces) -> list[dict[str, Any]]:
     """For every mode and panel with traces: up to six samplers, of as many families as there are.
 
-    A stage is the panel's; a map is that of one walk, so there `stages` has one for each sampler.
+    `stages` has one stage for all of them, so that panes can be compared; or one for each where
+    their walks together are too long for a map.
     """
     places: dict[tuple[int, int], list[int]] = defaultdict(list)
     for mode, panel, sampler in sorted(traces):
@@ -28,15 +29,18 @@ def casts(study: Study, traces: Traces) -> list[dict[str, Any]]:
         if read(world).name == TEXT:
             continue
         chosen = _varied(study, samplers, {s: traces[mode, panel, s] for s in samplers})
-        stages = [_stage(world, traces[mode, panel, s]["tokens"]) for s in chosen]
-        shared = [stages[0]] if all(stage == stages[0] for stage in stages) else stages
-        found.append({"m": mode, "p": panel, "s": chosen, "stages": shared})
+        stages = _stages(world, [traces[mode, panel, s]["tokens"] for s in chosen])
+        found.append({"m": mode, "p": panel, "s": chosen, "stages": stages})
     return found
 
 
-def _stage(world: str, tokens: list[int]) -> Stage:
+def _stages(world: str, walks: list[list[int]]) -> list[Stage]:
     """A world that cannot be built here shows its tokens."""
-    return spec_stage(world, [tokens]) or {"kind": "words"}
+    shared = spec_stage(world, walks) or {"kind": "words"}
+    if shared["kind"] != "words" or len(walks) == 1:
+        return [shared]
+    alone = [spec_stage(world, [walk]) or {"kind": "words"} for walk in walks]
+    return alone if any(stage["kind"] == "graph" for stage in alone) else [shared]
 
 
 def _varied(study: Study, samplers: Iterable[int], traces: Mapping[int, Any]) -> list[int]:

@@ -23,9 +23,12 @@ STEPS, STILL = 300, 1e-5  # of the layout, at most; the relative gain of one tha
 
 
 def walk_map(graph: Graph, walks: Sequence[Sequence[int]]) -> Any:
-    """Names, places and edges of the nodes that these walks visit; None where they are too many."""
+    """Names, places and edges of the nodes that these walks visit.
+
+    None where they are too many, or not the graph's: a record may have been edited.
+    """
     visited = np.unique(np.array([node for walk in walks for node in walk], dtype=np.int64))
-    if not 0 < len(visited) <= MOST_VISITED:
+    if not 0 < len(visited) <= MOST_VISITED or not 0 <= visited[0] <= visited[-1] < graph.nodes:
         return None
     nodes = np.concatenate([visited, _beside(graph, visited)])
     both = _both_ways(graph, nodes)

@@ -11,15 +11,28 @@ from maskwalk.report.page import data_block, pasted, render
 from maskwalk.report.player.reels import reel_data
 from maskwalk.report.player.stages import Stage, stage_of
 from maskwalk.report.words import listed, plural
+from maskwalk.worlds.text.world import Text
 from maskwalk.worlds.walks.laws import WalkLaw
 from maskwalk.worlds.world import World
 
+TITLES = {  # what a person would call a world
+    "addition": "A sum",
+    "dyck": "Balanced brackets",
+    "hierarchy": "Leaves of a tree",
+    "hmm": "A hidden chain",
+    "latin": "A Latin square",
+    "pcfg": "A sentence of a grammar",
+    "potts": "A grid of spins",
+    "regular": "A word of a regular language",
+    "sudoku": "A sudoku",
+    "text": "A text",
+}
 SCRIPTS = ("inflate", "base", "tips", "save", "frames", "stages", "player", "play")
 
 
 def play_page(cell: Cell, world: World, reels: Sequence[Reel], command: str) -> str:
     """The page as text; `cell` says what the reels have in common."""
-    stage = stage_of(world, _seen(reels))
+    stage = stage_of(world, _seen(reels, expected=isinstance(world, Text)))
     told = reel_data(reels)
     return render(
         "play.html",
@@ -31,12 +44,13 @@ def play_page(cell: Cell, world: World, reels: Sequence[Reel], command: str) -> 
     )
 
 
-def _seen(reels: Sequence[Reel]) -> list[list[int]]:
+def _seen(reels: Sequence[Reel], expected: bool = False) -> list[list[int]]:
     """The tokens that each reel ever shows; those it only expects have no place on a map."""
     return [
         [
             *(token for token in reel.given if token is not None),
             *(c.token for changes in reel.rounds for c in changes if c.token is not None),
+            *(t for some in reel.guesses for g in some for t, _ in g.likeliest if expected),
         ]
         for reel in reels
     ]
@@ -77,4 +91,5 @@ def _title(spec: str, world: World) -> str:
     """A random walk on 500 nodes, unmasked."""
     if isinstance(world, WalkLaw):
         return f"A walk on {world.vocab_size:,} nodes, unmasked"
-    return f"{spoken(read(spec).name).capitalize()}, unmasked"
+    name = read(spec).name
+    return f"{TITLES.get(name, spoken(name).capitalize())}, unmasked"

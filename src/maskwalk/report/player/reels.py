@@ -7,19 +7,32 @@ valid    "1" and "0" for each token of the whole sequence, or null
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from math import isfinite
 from typing import Any
 
-from maskwalk.bench.labels import samplers
+from maskwalk.bench.labels import read, samplers
 from maskwalk.bench.reels import Reel
+from maskwalk.errors import MaskwalkError
+from maskwalk.samplers import SAMPLERS
 
 Data = dict[str, Any]
 
 
 def reel_data(reels: Sequence[Reel]) -> list[Data]:
     """Reels of one world, with labels that tell them apart."""
-    labels = {one.spec: one.label for one in samplers([reel.sampler for reel in reels])}
+    specs = [reel.sampler for reel in reels]
+    labels = {one.spec: one.label for one in samplers([*specs, *_defaults(specs)])}
     return [_reel(reel, labels[reel.sampler]) for reel in reels]
+
+
+def _defaults(specs: Sequence[str]) -> list[str]:
+    """The same samplers as they are by default: a label says what differs from that."""
+    found = []
+    for spec in specs:
+        with suppress(MaskwalkError, TypeError):
+            found.append(SAMPLERS.canonical(read(spec).name))
+    return found
 
 
 def _reel(reel: Reel, label: str) -> Data:

@@ -24,11 +24,26 @@ function asked() {
   const words = read(), among = (name, count) => { const n = Number(words.get(name)); return words.has(name) && Number.isInteger(n) && n >= 0 && n < count ? n : null; };
   state.mode = among("mode", data.modes.length) ?? 0;
   state.log = words.get("scale") !== "linear";
+  state.hidden.clear();
   for (const s of (words.get("hide") || "").split(".").filter(Boolean).map(Number)) if (data.samplers[s]) state.hidden.add(s);
-  if (["light", "dark"].includes(words.get("theme"))) document.documentElement.dataset.theme = words.get("theme");
-  watch.panel = among("panel", data.panels.length) ?? watch.panel;
+  document.documentElement.dataset.theme = ["light", "dark"].includes(words.get("theme")) ? words.get("theme") : "";
+  watch.panel = among("panel", data.panels.length) ?? watch.first;
   const checks = { mode: state.mode, scale: state.log ? "log" : "linear", theme: document.documentElement.dataset.theme || "" };
   for (const [name, value] of Object.entries(checks)) for (const input of all(`input[name="${name}"]`)) input.checked = input.value === String(value);
   return among("round", 100000) ?? 0;
 }
-addEventListener("hashchange", () => { read(); remember(); });
+// A link within the page keeps what was chosen; an address with choices, pasted into the same tab, is followed.
+addEventListener("hashchange", () => {
+  if (!String(read())) { remember(); return; }
+  follow();
+  remember();
+});
+function follow() {
+  const round = asked();
+  setMode(state.mode);
+  show([], true);
+  if (byId("watch") && round) drawWatch(round);
+  if (!place.section) return;
+  byId(place.section)?.querySelector(".fold")?.setAttribute("open", "");
+  byId(place.section)?.scrollIntoView();
+}

@@ -62,12 +62,20 @@ function toldOf(reel, stage, frames, r, broken, before) {
   const rare = fresh.filter((i) => frames[r][i].prob != null).sort((a, b) => frames[r][a].prob - frames[r][b].prob)[0];
   if (rare != null && fresh.length > 1 && frames[r][rare].prob < 0.5) out.push([`Least likely: ${signOf(stage, frames[r][rare].token).trim()} at ${rare}, probability ${chanceOf(frames[r][rare].prob)}. `, false]);
   const now = [...broken].filter((i) => !before.has(i));
-  if (now.length) out.push([breakOf(stage, frames[r], now), true]);
-  else if (r === last && reel.valid && !broken.size) out.push(["Every step is possible.", false]);
+  if (now.length) out.push([`${breakOf(stage, frames[r], now)} `, true]);
+  if (r === last && reel.valid) out.push(endOf(stage, broken.size));
   return out;
+}
+// What the whole sequence came to: [text, isAlarm].
+function endOf(stage, broken) {
+  const few = (one, more) => (broken === 1 ? one : `${broken} ${more}`);
+  if (stage.kind === "graph") return broken ? [few("One step of this walk does not exist.", "steps of this walk do not exist."), true] : ["Every step of this walk exists.", false];
+  if (stage.kind === "sum") return broken ? [`The sum is wrong: ${few("one digit", "digits")} cannot be.`, true] : ["The sum is right.", false];
+  if (stage.kind === "grid") return broken ? [few("One cell cannot be.", "cells cannot be."), true] : ["Every cell is possible.", false];
+  return broken ? [few("One token cannot be.", "tokens cannot be."), true] : ["Every token is possible.", false];
 }
 function breakOf(stage, cells, now) {
   const [i] = now, more = now.length > 1 ? ` and ${now.length - 1} more` : "";
-  if (stage.kind === "graph" && i > 0) return `${signOf(stage, cells[i - 1].token)} → ${signOf(stage, cells[i].token)}${more}: no such step, the walk is broken.`;
-  return `${signOf(stage, cells[i].token).trim()} at position ${i}${more} cannot be: the sequence is broken.`;
+  if (stage.kind === "graph" && i > 0) return `${signOf(stage, cells[i - 1].token)} → ${signOf(stage, cells[i].token)}${more}: no such step.`;
+  return `${signOf(stage, cells[i].token).trim()} at position ${i}${more} cannot be.`;
 }

@@ -50,7 +50,7 @@ function placeLabels(wanted, points, drawn, frame, sign) {
   const boxes = [...marks.map((p) => [p.x - 6, p.y - 6, p.x + 6, p.y + 6]), ...drawn];
   const shared = (a, b, i) => Math.max(0, Math.min(a[i + 2], b[i + 2]) - Math.max(a[i], b[i]));
   const ways = [[-1, -1], [-1, 0], [0, -1], [1, 0], [1, -1], [0, 1], [1, 1], [-1, 1]];
-  const places = [8, 18, 30, 44, 60].flatMap((far) => ways.map(([dx, dy]) => [far, dx, dy * sign]));
+  const places = [8, 18, 30].flatMap((far) => ways.map(([dx, dy]) => [far, dx, dy * sign]));
   const out = [];
   for (const { point, words, must } of wanted) {
     const width = textWidth(words), height = 13;
@@ -62,10 +62,11 @@ function placeLabels(wanted, points, drawn, frame, sign) {
       const outside = Math.max(0, frame[0] - x, box[2] - frame[2]) + Math.max(0, frame[1] - y, box[3] - frame[3]);
       const covers = boxes.reduce((sum, other) => sum + shared(box, other, 0) * shared(box, other, 1), outside * 40);
       const cost = covers + far - places[0][0];  // rather touch something than stand far away
-      if (!best || cost < best.cost) best = { cost, covers, box, far, point, words };
+      if (!best || cost < best.cost) best = { cost, covers, box, far, point, words, outside };
       if (!cost) break;
     }
-    if (best.covers && !must) continue;
+    const piles = out.some((other) => shared(best.box, other.box, 0) * shared(best.box, other.box, 1) > 0);
+    if ((best.covers && !must) || piles || best.outside > 0) continue;
     boxes.push(best.box);
     out.push(best);
   }

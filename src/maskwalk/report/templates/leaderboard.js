@@ -12,3 +12,4 @@ function sortBy(header) {
   body.append(...rows.map(({ row }) => row));
 }
 for (const button of document.querySelectorAll(".board thead button")) button.addEventListener("click", () => sortBy(button.closest("th")));
+watchScroll();

@@ -6,4 +6,8 @@ about.moved = (round, speed) => {
   history.replaceState(null, "", `#${words}`);
 };
 on(all("#theme input"), "change", (input) => { document.documentElement.dataset.theme = input.value; });
-player(byId("player"), data.reels, () => data.stage, about);
+const shown = player(byId("player"), data.reels, () => data.stage, about);
+addEventListener("hashchange", () => {  // an address pasted into the same tab
+  const words = new URLSearchParams(location.hash.slice(1));
+  shown.go(+words.get("round"), +words.get("speed") || 1);
+});

@@ -8,10 +8,10 @@ function paneOf(reel, stage) {
   const frames = framesOf(reel), final = frames.at(-1);
   const most = Math.max(1e-9, ...frames.flatMap((cells) => cells.map((cell) => cell.nats || 0)));
   const broken = frames.map((cells) => brokenIn(reel, stage, cells, final));
-  const count = element("span", "count"), badge = element("span", "badge"), told = element("p", "told"), scene = element("div", "stage");
+  const count = element("span", "count"), badge = element("span", "badge"), said = element("span"), told = element("p", "told", said), scene = element("div", "stage");
   const node = element("article", "pane", element("header", "", element("h3", "", reel.label + (reel.kind === "shaped" ? MARK : "")), badge, count), scene);
   node.querySelector("h3").title = reel.spec || "";
-  const { show, light } = stages[stage.kind](scene, stage, frames, most);
+  const { show, light, spots = [] } = stages[stage.kind](scene, stage, frames, most);
   const tiles = final.length > MOST_TILES ? [] : final.map(() => element("div", "tile-of", element("span", "fog"), element("b"), element("small"), element("i")));
   const longest = Math.max(...final.map((cell) => (cell.token == null ? 1 : signOf(stage, cell.token).length)));
   const strip = element("div", "strip-of", ...tiles);
@@ -21,20 +21,24 @@ function paneOf(reel, stage) {
     strip.style.setProperty("--across", Math.ceil(tiles.length / Math.ceil(tiles.length / most)));
   }).observe(strip);
   let now = 0;
-  tiles.forEach((tile, i) => {
-    tile.style.setProperty("--t", final.length > 1 ? i / (final.length - 1) : 0);
+  tiles.forEach((tile, i) => tile.style.setProperty("--t", final.length > 1 ? i / (final.length - 1) : 0));
+  [...tiles.entries(), ...spots].forEach(([i, tile]) => {  // a position speaks on the strip and in the picture
     const enter = (event) => { light(frames[now][i], true, i); showTip(titleOf(i), wordsOf(stage, frames[now][i]), event.clientX, event.clientY); };
     tile.addEventListener("pointerenter", enter);
     tile.addEventListener("pointerleave", () => { light(frames[now][i], false, i); hideTip(); });
   });
   const titleOf = (i) => `position ${i}${frames[now][i].token == null ? "" : `: ${signOf(stage, frames[now][i].token).trim()}`}`;
   if (tiles.length && stage.kind !== "text") node.append(strip);
+  const captionOf = (r) => toldOf(reel, stage, frames, r, broken[r], r ? broken[r - 1] : new Set());
+  const fullest = frames.map((_, r) => captionOf(r).map(([words]) => words).join("")).reduce((a, b) => (b.length > a.length ? b : a), "");
+  told.append(Object.assign(element("span", "room", fullest), { ariaHidden: "true" }));  // keeps the height of the longest
   node.append(told);
   if (stage.kind === "graph") {
     const corner = scene.appendChild(element("div", "corner"));
     offerFigure(corner, () => scene.querySelector("svg"), () => `${reel.label} round ${now}`);
   }
   const draw = (round) => {
+    hideTip();  // it speaks of the round before
     now = Math.min(round, frames.length - 1);
     const cells = frames[now], bad = broken[now];
     show(cells, bad);
@@ -49,8 +53,7 @@ function paneOf(reel, stage) {
     const done = now === frames.length - 1;
     badge.className = `badge${bad.size ? " bad" : done && reel.valid ? " fine" : ""}`;
     badge.textContent = bad.size ? `${bad.size} broken` : !done ? `${cells.filter((c) => c.token == null).length} masked` : reel.valid ? "possible" : "done";
-    const before = now ? broken[now - 1] : new Set();
-    told.replaceChildren(...toldOf(reel, stage, frames, now, bad, before).map(([words, alarm]) => (alarm ? element("b", "", words) : words)));
+    said.replaceChildren(...captionOf(now).map(([words, alarm]) => (alarm ? element("b", "", words) : words)));
   };
   return { node, draw, rounds: frames.length - 1 };
 }
@@ -114,5 +117,5 @@ function player(root, reels, stageFor, { keys = root, round = 0, speed = 1, move
   root.classList.add("player");
   root.replaceChildren(element("div", "panes", ...panes.map((pane) => pane.node)), deck);
   show();
-  return { stop, leave: () => { stop(); keys.removeEventListener("keydown", press); } };
+  return { stop, go: (r, pace) => { stop(); if (SPEEDS.includes(pace)) state.speed = pace; to(Math.round(r) || 0); }, leave: () => { stop(); keys.removeEventListener("keydown", press); } };
 }

@@ -4,7 +4,7 @@ function draw(figure) {
   else if (figure.dataset.losses != null) drawLosses(figure);
   else drawPlot(figure);
 }
-const drawPlots = () => all(".panel").forEach(draw);
+const drawPlots = () => all(".panel").forEach((figure) => { if (!figure.closest(".fold:not([open])")) draw(figure); });
 
 function setMode(mode) {
   state.mode = mode;
@@ -78,18 +78,22 @@ document.addEventListener("keydown", (event) => { if (event.key === "Escape") hi
 addEventListener("resize", () => { hideTip(); requestAnimationFrame(drawPlots); });
 matchMedia("print").addEventListener("change", (event) => {
   state.print = event.matches;
+  if (state.print) for (const fold of all(".fold")) fold.open = true;
   if (state.print) byId("legend").open = true;  // else paper has no legend
   drawPlots();
 });
 byId("legend").open = innerWidth > 800;
+// Once the page is scrolled the legend is one line, which goes on to the right.
+addEventListener("scroll", () => {
+  if (scrollY > 500) byId("bar").classList.add("small");
+  else if (scrollY < 60) byId("bar").classList.remove("small");
+}, { passive: true });
+for (const fold of all(".fold")) fold.addEventListener("toggle", () => fold.querySelectorAll(".panel").forEach(draw));
+on(all("nav a"), "click", (link) => byId(link.hash.slice(1))?.querySelector(".fold")?.setAttribute("open", ""));
 state.sampler = Math.max(data.samplers.findIndex((s) => s.line.startsWith("bisection")), 0);
 watch.first = watch.panel = castsOf(0)[0]?.p ?? 0;
-const round = asked();
-setMode(state.mode);
-if (state.hidden.size) show([], true);
-if (byId("watch") && round) drawWatch(round);
 if (byId("watch")) on([byId("watch-panel")], "change", (choice) => { watch.panel = +choice.value; drawWatch(); });
-if (place.section) byId(place.section)?.scrollIntoView();
+follow();
 place.ready = true;
 for (const figure of all(".panel")) offerFigure(figure.querySelector("figcaption"), () => figure.querySelector(".plot svg"), () => figure.querySelector("h4").textContent);
 all("main table").forEach(offerTable);

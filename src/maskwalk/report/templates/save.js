@@ -80,15 +80,3 @@ function offerTable(table) {
   const name = () => table.caption?.textContent || document.title, file = (kind, text) => download(`${stemOf(name())}.${kind}`, new Blob([text], { type: "text/plain" }));
   table.after(element("p", "exports", saver("CSV", "Save this table as CSV", () => file("csv", csvOf(table))), saver("LaTeX", "Save this table as LaTeX (booktabs)", () => file("tex", latexOf(table)))));
 }
-
-// A table that goes on to the right fades there.
-function fade(node) {
-  const more = node.scrollWidth - node.clientWidth - node.scrollLeft > 8;
-  node.classList.toggle("goes-on", more);
-}
-function watchScroll() {
-  for (const node of all(".scroll")) {
-    node.addEventListener("scroll", () => fade(node), { passive: true });
-    new ResizeObserver(() => fade(node)).observe(node);
-  }
-}

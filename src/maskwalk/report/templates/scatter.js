@@ -37,19 +37,20 @@ function drawPlot(figure) {
 
   const best = new Map(front.map(({ cell, ties }) => [cell, labelOf(cell) + (ties ? ` +${ties}` : "")]));
   const points = cells
-    .map((cell) => ({ cell, x: x(costOf(cell)), y: y(value(cell)), front: best.has(cell) ? 1 : 0 }))
+    .map((cell) => ({ cell, x: x(costOf(cell)), y: y(value(cell)), front: best.has(cell) ? 1 : 0, own: data.samplers[cell.s].own ? 1 : 0 }))
     .filter((p) => p.x >= frame[0] - 1 && p.x <= frame[2] + 1 && p.y >= frame[1] - 8 && p.y <= frame[3] + 8)
     .sort((a, b) => costOf(a.cell) - costOf(b.cell) || value(b.cell) - value(a.cell));
   ringUp(points, wide ? 7 : 6, data.crowd ? 1 : 3);
-  const nodes = new Map(points.map((p) => [p, drawPoint(p, key, y, (wide ? 5.5 : 4.6) - (data.crowd && !p.front ? 1 : 0))]));
-  const order = [...points].sort((a, b) => b.ring - a.ring || a.front - b.front);  // the front is drawn last, on top
+  const nodes = new Map(points.map((p) => [p, drawPoint(p, key, y, (wide ? 5.5 : 4.6) - (data.crowd && !p.front && !p.own ? 1 : 0) + (p.own ? 2.4 : 0))]));
+  const order = [...points].sort((a, b) => a.own - b.own || b.ring - a.ring || a.front - b.front);  // the front is drawn last, on top, and what was evaluated on top of that
   inside.append(...order.map((p) => nodes.get(p)), ...counts(points));
   rove([...nodes.values()]);
 
   const worst = metric.limits[metric.better > 0 ? 0 : 1], causal = (cell) => data.samplers[cell.s].causal;
   const ahead = new Set(bounded ? [] : bestShaped(cells, metric));
-  const wanted = points.map((point) => ({ point, words: best.get(point.cell) || labelOf(point.cell), must: (point.front && value(point.cell) !== worst) || causal(point.cell) || ahead.has(point.cell) }));
+  const wanted = points.map((point) => ({ point, words: best.get(point.cell) || labelOf(point.cell), must: point.own || (point.front && value(point.cell) !== worst) || causal(point.cell) || ahead.has(point.cell) }));
   const labelled = wanted.filter((label) => label.must || wide).sort((a, b) => b.must - a.must);
+  // A label that would pile up on others is left out: pointing at its mark names it.
   for (const { box, far, point, words } of placeLabels(labelled, points, drawn, [frame[0] + 2, 0, frame[2] - 2, frame[3] - 2], metric.better || 1)) {
     if (far > 8) root.append(line("leader", point.x, point.y, clamp(point.x, box[0], box[2]), clamp(point.y, box[1], box[3])));
     root.append(text("label", box[0], box[3] - 3, words));
@@ -108,9 +109,9 @@ function drawReference(root, inside, metric, panel, frame, y) {
 }
 
 // A ring is an outline, so that what it surrounds is seen.
-function drawPoint({ cell, x, y: height, front, ring }, key, y, size) {
+function drawPoint({ cell, x, y: height, front, own, ring }, key, y, size) {
   const [low, high] = ends(cell.e[key]), mark = marker(familyOf(cell), size + ring * RING, x, height);
-  const kinds = [data.crowd && !front ? "behind" : "", ring ? "ring" : ""].join(" ");
+  const kinds = [data.crowd && !front && !own ? "behind" : "", ring ? "ring" : "", own ? "own" : ""].join(" ");
   const node = svg("g", { class: `point fam${familyOf(cell)} ${kinds}`, "data-s": cell.s });
   if (high > low) node.append(line("error", x, y(low), x, y(high)));
   node.append(mark);

@@ -82,7 +82,7 @@ function gridStage(root, stage, frames, most) {
     nodes[k].textContent = guessOf(stage, cells[i], "");
   });
   const light = (cell, is, i) => nodes[stage.cells.indexOf(i)]?.classList.toggle("lit", is);
-  return { show, light };
+  return { show, light, spots: stage.cells.map((i, k) => [i, nodes[k]]) };
 }
 
 // Two operands, a rule and the sum; a carry stands above a column once all below it are known.
@@ -110,22 +110,28 @@ function sumStage(root, stage, frames, most) {
     }
   };
   const light = (cell, is, i) => digits.get(i)?.classList.toggle("lit", is);
-  return { show, light };
+  return { show, light, spots: [...digits] };
 }
 
-// A text, or signs in a line; what is masked is a blank as wide as the token that comes.
+// A text, or signs in a line. In a text a piece has its probability below it; all blanks are equally wide,
+// for the width of the token that comes would tell it.
 function textStage(root, stage, frames, most) {
   const prose = stage.kind === "text", picture = element("div", prose ? "prose" : "line-of");
   const wide = !prose && frames.at(-1).some((cell) => cell.token != null && signOf(stage, cell.token).length > 1);
-  const nodes = frames[0].map(() => element("span", "piece"));
-  nodes.forEach((node) => picture.append(node, wide ? " " : ""));
+  const nodes = frames[0].map(() => (prose ? element("ruby", "piece", element("span"), element("rt")) : element("span", "piece")));
+  const breaks = nodes.map(() => element("span"));  // lines end outside of pieces
+  nodes.forEach((node, i) => picture.append(...(prose ? [breaks[i]] : []), node, wide ? " " : ""));
   root.append(picture);
   const show = (cells, broken) => cells.forEach((cell, i) => {
     classesOf(nodes[i], cell, broken.has(i));
     shade(nodes[i], cell, most);
-    const final = frames.at(-1)[i].token;
-    nodes[i].textContent = prose && cell.token == null ? signOf(stage, final ?? "").replaceAll("\n", " ") : guessOf(stage, cell, "·");
+    if (!prose) { nodes[i].textContent = guessOf(stage, cell, "·"); return; }
+    const words = cell.token == null ? BLANK : signOf(stage, cell.token);
+    breaks[i].textContent = words.match(/^\n*/)[0] || (cell.token == null || /^\s/.test(words) ? "\u200b" : "");  // a line may end here
+    nodes[i].children[0].textContent = words.replace(/^\n+/, "").replaceAll("\n", "⏎");
+    nodes[i].children[1].textContent = cell.given ? "" : chanceOf(cell.token == null ? cell.likely?.[1] : cell.prob);
   });
-  const light = (cell, is, i) => nodes[i].classList.toggle("new", is || cell.isNew);
-  return { show, light };
+  const light = (cell, is, i) => nodes[i].classList.toggle("lit", is);
+  return { show, light, spots: [...nodes.entries()] };
 }
+const BLANK = "\u2007".repeat(4);  // as wide as four digits

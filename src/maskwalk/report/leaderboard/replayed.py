@@ -1,0 +1,39 @@
+"""The nats that an evaluation lost by replay, put into its records: they hold none of their own."""
+
+from collections.abc import Sequence
+from typing import cast
+
+from maskwalk.bench.records import Record
+from maskwalk.bench.verdict.policy import setting_spec
+from maskwalk.bench.verdict.read import Setting, Verdict
+from maskwalk.report.leaderboard.board import KL
+from maskwalk.stats import combined
+from maskwalk.worlds.tasks import TASKS
+
+
+def with_replayed(records: Sequence[Record], found: Sequence[Verdict]) -> list[Record]:
+    """The same records; those of an evaluated policy have the KL of its replay."""
+    lost = {
+        (scene.world, TASKS.canonical(scene.task), scene.denoiser, spec): setting
+        for one in reversed(found)  # the last evaluation counts
+        for scene in one.scenes
+        for setting in scene.settings
+        for spec in [setting_spec(one.policy, setting.point.name)]
+    }
+    made = []
+    for record in records:
+        place = (record["world"], record["task"], record["denoiser"], record["sampler"])
+        setting = lost.get(place)
+        nats = None if setting is None else _nats(setting)
+        if nats is not None and KL not in record["metrics"]:
+            record = cast(Record, {**record, "metrics": {**record["metrics"], KL: nats}})
+        made.append(record)
+    return made
+
+
+def _nats(setting: Setting) -> dict[str, float | None] | None:
+    loss = setting.loss or {}
+    value = loss.get("kl")
+    if value is None:
+        return None
+    return {"value": value, "se": combined(loss.get("dependence_se"), loss.get("denoiser_se"))}
