@@ -1,6 +1,5 @@
 """`maskwalk report`: records into a page, tables and figures."""
 
-import gc
 from pathlib import Path
 from typing import Annotated
 
@@ -55,6 +54,7 @@ def report(
     maskwalk report results/worlds --settings 2 --metrics 'coherence;calls;replay_kl'
     """
     from maskwalk.bench.diagnosis import load_rows
+    from maskwalk.bench.stored import nothing_collected
     from maskwalk.bench.versions import Aside, load_newest
     from maskwalk.paper.tables import attach
     from maskwalk.report import BUDGETS, front_tables, write_report
@@ -75,7 +75,6 @@ def report(
         if not losses and not any(directory.glob("records.jsonl*")):
             return  # the contract is broken: there are no records
     records, aside = ([], Aside()) if alone else load_newest(directory, lean=True)
-    gc.freeze()  # none of it is garbage, and looking for some takes long
     say_notes(aside.lines())
     if settings is not None:
         records = some_settings(records, settings)
@@ -84,5 +83,7 @@ def report(
     if fronts:
         typer.echo(front_tables(records, sorted(set(calls or BUDGETS))), nl=False)
         return
-    for path in write_report(attach(records), directory, chosen, losses=losses, aside=aside.total):
+    with nothing_collected():
+        written = write_report(attach(records), directory, chosen, losses=losses, aside=aside.total)
+    for path in written:
         say_written(path)

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-import networkx as nx
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
+from scipy.optimize import minimize
 from scipy.sparse.csgraph import shortest_path
 
 from maskwalk.worlds.walks.graphs import Graph
@@ -79,14 +79,40 @@ def _places(steps: Float64[np.ndarray, "n n"]) -> Float64[np.ndarray, "n 2"]:
     n = len(steps)
     if n == 1:
         return np.zeros((1, 2))
-    dist = {i: dict(enumerate(row.tolist())) for i, row in enumerate(steps)}
-    layout = nx.kamada_kawai_layout(nx.empty_graph(n), dist=dist)
-    places = np.array([layout[i] for i in range(n)])
+    places = _springs(steps)
     places = places - places.mean(0)
     places = places @ np.linalg.svd(places, full_matrices=False)[2].T
     side = min(SIZE, GROWTH * n**0.5)
     places *= side / max(float(np.ptp(places, axis=0).max()), 1e-9)
     return _apart(places)
+
+
+def _springs(steps: Float64[np.ndarray, "n n"]) -> Float64[np.ndarray, "n 2"]:
+    """Kamada and Kawai's layout as networkx has it, in half of its time: from a circle, the least
+
+    ½ Σ (|x_i − x_j| / d_ij − 1)² + ½ · 10⁻³ |Σ x_i|²,     d the same both ways.
+    """
+    n = len(steps)
+    apart = np.eye(n) * 1e-3  # nothing is divided by 0
+    stiff = 1 / (steps + apart)
+
+    def cost(flat: Float64[np.ndarray, " coordinates"]) -> tuple[float, np.ndarray]:
+        """The sum, and how it changes with every coordinate."""
+        places = flat.reshape(n, 2)
+        x, y = places.T
+        right, down = x[:, None] - x, y[:, None] - y
+        far = np.sqrt(right * right + down * down)
+        stretch = far * stiff - 1.0
+        np.fill_diagonal(stretch, 0.0)
+        pull = 2 * stiff * stretch / (far + apart)
+        middle = places.sum(0)
+        slope = np.stack([(pull * right).sum(1), (pull * down).sum(1)], axis=1) + 1e-3 * middle
+        return 0.5 * float((stretch**2).sum() + 1e-3 * (middle**2).sum()), slope.ravel()
+
+    turn = 2 * np.pi * np.arange(n) / n
+    circle = np.stack([np.cos(turn), np.sin(turn)], axis=1).ravel()
+    found = minimize(cost, circle, method="L-BFGS-B", jac=True)
+    return np.asarray(found.x.reshape(n, 2))
 
 
 def _apart(places: Float64[np.ndarray, "n 2"]) -> Float64[np.ndarray, "n 2"]:
