@@ -5,7 +5,9 @@
 
 `quickstart` is the experiment of `make quickstart` with --quick in one process, `evaluate` the
 verdict on `threshold(tau=0.7)`. Seconds of the processor, of the process and its children,
-the least of several times; start-up included. Records must be equal but for seconds and commit.
+the least of several times; start-up included. Cells that both versions run should have equal
+records, but for seconds, commit and what only the newer one writes; where one runs more cells
+(baselines that came later), seconds per cell are printed too.
 """
 
 import argparse
@@ -16,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 COMMANDS = {
@@ -35,10 +38,21 @@ def seconds(words: list[str], source: Path, out: Path) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def records(out: Path) -> list[dict]:
-    """What was written, but for the seconds and the commit."""
+def records(out: Path) -> dict[str, dict]:
+    """What was written, by world, task, sampler and mode, but for the seconds and the commit."""
     lines = (out / "records.jsonl").read_text().splitlines()
-    return [json.loads(line) | {"seconds": 0, "commit": None} for line in lines]
+    rows = [json.loads(line) | {"seconds": 0, "commit": None, "cell": 0} for line in lines]
+    return {
+        str([row[k] for k in ("world", "task", "sampler", "denoiser", "mode", "seed")]): row
+        for row in rows
+    }
+
+
+def agree(earlier: Any, now: Any) -> bool:
+    """Whether the newer one says all that the earlier one does."""
+    if isinstance(earlier, dict) and isinstance(now, dict):
+        return all(key in now and agree(value, now[key]) for key, value in earlier.items())
+    return bool(earlier == now)
 
 
 def main() -> None:
@@ -58,9 +72,16 @@ def main() -> None:
                     best[version] = min(best[version], seconds(words, source, Path(folder)))
                     if (Path(folder) / "records.jsonl").exists():
                         written[version] = records(Path(folder))
-        assert written.get("earlier") == written.get("now")
         ratio = best["now"] / best["earlier"]
         print(f"{name}: {best['earlier']:.1f} s earlier, {best['now']:.1f} s now, {ratio:.2f}")
+        cells = {version: len(rows) for version, rows in written.items()}
+        both = set(written["earlier"]) & set(written["now"])
+        if len(set(cells.values())) > 1:
+            each = {version: best[version] / number for version, number in cells.items()}
+            ratio = each["now"] / each["earlier"]
+            print(f"  cells {cells}, seconds per cell {each}, ratio {ratio:.2f}")
+        other = [c for c in both if not agree(written["earlier"][c], written["now"][c])]
+        print(f"  {len(both)} cells in both, {len(other)} of them differ", *sorted(other)[:3])
 
 
 if __name__ == "__main__":

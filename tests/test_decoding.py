@@ -134,8 +134,11 @@ def test_small_and_large_canvases_pick_the_same(many: int | str, monkeypatch) ->
     scores[:3] = torch.inf
     keys = torch.rand(scores.shape, generator=random, dtype=torch.float64)
     count = torch.randint(0, 5, (200,), generator=random) if isinstance(many, str) else many
-    few = picks.pick(scores, keys, count)
+    few, first = picks.pick(scores, keys, count), picks.pick(scores, None, count)
     monkeypatch.setattr(picks, "small", lambda tensor: tensor)
     assert torch.equal(few, picks.pick(scores, keys, count))
+    assert torch.equal(first, picks.pick(scores, None, count))  # without keys by position
+    places = torch.arange(9, dtype=torch.float64).expand(scores.shape)
+    assert torch.equal(first, picks.pick(scores, places, count))
     asked = count if isinstance(count, Tensor) else torch.full((200,), count)
     assert torch.equal(few.sum(1), torch.minimum(asked, scores.isfinite().sum(1)))

@@ -7,9 +7,10 @@ from torch import Tensor
 import maskwalk.kernels.rows as slices
 from maskwalk.decoding.canvas import Canvas, RoundStreams
 from maskwalk.decoding.draw import Draw
-from maskwalk.decoding.scores import SCORES
+from maskwalk.decoding.scores import SCORES, on_grid
 from maskwalk.decoding.view import View
 from maskwalk.kernels.rows import by_rows, keep_rows
+from maskwalk.kernels.small import first_largest, of_each
 from maskwalk.streams import Streams, inverse_cdf
 
 
@@ -110,3 +111,24 @@ def test_numbers_are_laid_out_alike_however_large_the_canvas(
     assert view.unpack(packed).tolist() == wanted
     monkeypatch.setattr("maskwalk.decoding.view.small", lambda tensor: tensor)
     assert view.unpack(packed).tolist() == wanted
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_small_tables_are_read_as_large_ones(
+    dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """numpy's numbers and torch's have the same bits: the first largest, one of each, the grid."""
+    log_probs = table(dtype=dtype)
+    log_probs[:, 200:] = log_probs[:, 200:].round()  # many equals
+    columns = torch.arange(37) * 13
+
+    def everything() -> list[Tensor]:
+        numbers = log_probs[:, 1].exp()
+        return [first_largest(log_probs), of_each(log_probs, columns), on_grid(numbers, 1e-3)]
+
+    few = everything()
+    monkeypatch.setattr("maskwalk.kernels.small.FEW_THREADS", 0)
+    monkeypatch.setattr("maskwalk.kernels.small.SMALL", 0)
+    for one, other in zip(few, everything()):
+        assert one.dtype == other.dtype and torch.equal(one, other)
+    assert torch.equal(few[0], log_probs.argmax(-1))

@@ -20,11 +20,12 @@ from jaxtyping import Float, Float64, Int
 from torch import Tensor
 
 from maskwalk.errors import MaskwalkError, shown
-from maskwalk.kernels.rows import by_rows
-from maskwalk.kernels.small import small
+from maskwalk.kernels.rows import by_rows, probabilities
+from maskwalk.kernels.small import large, small
 
 WORD = 0xFFFFFFFF
 LIMIT = 1 << 16  # positions, rounds' purposes and blocks of four tokens each fit 16 bits
+BEGIN = 1 << 9  # numbers that cost about as much as asking for one: so many rounds come first
 AHEAD = 1 << 13  # numbers of coming rounds that are computed at once, on a CPU
 SMALL = 1 << 11  # canvases of more places than this get each round's numbers as they are asked for
 
@@ -149,7 +150,8 @@ class Streams:
         if table is None or not first <= round < first + len(table):
             follows = table is not None and round == first + len(table)
             most = max(1, AHEAD // max(1, len(self.ids) * self._span))
-            count = min(most, 2 * len(table)) if follows and table is not None else 1
+            few = max(1, BEGIN // max(1, len(self.ids) * self._span))
+            count = min(most, 2 * len(table)) if follows and table is not None else few
             rounds = torch.arange(round, round + count)[:, None, None]
             first, table = round, self._grid(purpose, rounds, self._span)
             self._tables[purpose] = first, table
@@ -177,7 +179,8 @@ class Streams:
             return uniform(self.ids, self.key, int(purpose), round, 0, (rows, positions))
         if self._span:
             try:
-                return self._round(purpose, round)[rows, positions]
+                numbers = small(self._round(purpose, round))
+                return large(numbers[small(rows), small(positions)])
             except IndexError:  # a place beyond the canvas: computed like any other
                 pass
         words = self._words(rows, positions, purpose, round, 0)
@@ -270,11 +273,11 @@ def inverse_cdf(log_probs: Float[Tensor, "n vocab"], u: Float64[Tensor, " n"]) -
 def _inverse_cdf(
     log_probs: Float[Tensor, "n vocab"], u: Float64[Tensor, " n"]
 ) -> Int[Tensor, " n"]:
-    probs = log_probs.to(torch.float64).exp()
+    probs = probabilities(log_probs)
     cdf = probs.cumsum(-1)
     if cdf.device.type == "cpu":  # its sums never fall, so what exceeds u can be searched for
         found = torch.searchsorted(cdf, u.unsqueeze(1) * cdf[:, -1:], right=True).squeeze(1)
-        if bool(small(found < cdf.shape[1]).all()):
+        if bool((small(found) < cdf.shape[1]).all()):
             return found
     return _first_beyond(probs, cdf, u)
 

@@ -7,7 +7,6 @@ before it goes on; a disk that fills up costs the record being written and none 
 preset instead of a mode) are read too: `upgrade` says the same in schema 2.
 """
 
-import gc
 import json
 import os
 from collections.abc import Iterator
@@ -19,7 +18,7 @@ from typing import Any, BinaryIO, NotRequired, TypedDict, cast
 import pyarrow as pa
 
 from maskwalk.bench.record_shapes import checked_record
-from maskwalk.bench.stored import lean_row
+from maskwalk.bench.stored import lean_row, nothing_collected
 from maskwalk.decoding.draw import DRAWS, mode_name
 from maskwalk.errors import MaskwalkError
 from maskwalk.reading import Shape, Wrong, json_value, unpacked
@@ -240,15 +239,11 @@ def as_written(path: Path, lean: bool = False) -> list[Record]:
     path = packed if packed.exists() and not path.exists() else path
     if not path.exists():
         raise MaskwalkError(f"There are no records at {path}. `maskwalk bench` writes them.")
-    collects = gc.isenabled()
-    gc.disable()  # nothing that is read is garbage, and looking for some takes long
-    try:
+    with nothing_collected():
         rows = _placed_rows(path, _known, "a maskwalk record", REMEDY)
         if lean and path.suffix != ".gz":
             return [upgrade(lean_row(row, path, place)) for place, row in rows]
         return [upgrade(row) for _, row in rows]
-    finally:
-        gc.enable() if collects else None
 
 
 def _known(record: Any) -> None:

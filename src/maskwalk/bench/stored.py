@@ -4,8 +4,10 @@ Half of a record and more is its trace, of which a page shows those of a few pan
 are the same in thousands of records.
 """
 
+import gc
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -60,14 +62,28 @@ def lean_row(row: dict[str, Any], path: Path, place: int) -> dict[str, Any]:
     trace = row.get("trace")
     if isinstance(trace, dict):
         row["trace"] = StoredTrace(path, place, tuple(map(sys.intern, trace)))
-    held: dict[str, Any] = _once(row)
-    return held
+    return _once(row)
 
 
-def _once(value: Any) -> Any:
+@contextmanager
+def nothing_collected() -> Iterator[None]:
+    """Nobody looks for garbage: where much is built and kept, that takes long and finds none."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
+def _once(row: dict[str, Any]) -> dict[str, Any]:
     """The same with short texts held once."""
-    if type(value) is dict:
-        return {sys.intern(key): _once(item) for key, item in value.items()}
-    if type(value) is str and len(value) <= WORDS:
-        return sys.intern(value)
-    return value
+    held = {}
+    for key, item in row.items():
+        if type(item) is dict:
+            item = _once(item)
+        elif type(item) is str and len(item) <= WORDS:
+            item = sys.intern(item)
+        held[sys.intern(key)] = item
+    return held

@@ -1,6 +1,5 @@
 """`maskwalk report`: records into a page, tables and figures."""
 
-import gc
 from pathlib import Path
 from typing import Annotated
 
@@ -56,6 +55,7 @@ def report(
     maskwalk report results/worlds --settings 2 --metrics 'coherence;calls;replay_kl'
     """
     from maskwalk.bench.diagnosis import load_rows
+    from maskwalk.bench.stored import nothing_collected
     from maskwalk.bench.verdict.read import read_evaluations
     from maskwalk.bench.versions import Aside, load_newest
     from maskwalk.paper.tables import attach
@@ -78,7 +78,6 @@ def report(
         if not losses and not any(directory.glob("records.jsonl*")):
             return  # the contract is broken: there are no records
     records, aside = ([], Aside()) if alone else load_newest(directory, lean=True)
-    gc.freeze()  # none of it is garbage, and looking for some takes long
     say_notes(aside.lines())
     if settings is not None:
         records = some_settings(records, settings)
@@ -88,8 +87,9 @@ def report(
         typer.echo(front_tables(records, sorted(set(calls or BUDGETS))), nl=False)
         return
     policies = [one.policy for one in read_evaluations(directory)] if verdicts else []
-    paths = write_report(
-        attach(records), to, chosen, losses=losses, aside=aside.total, policies=policies
-    )
+    with nothing_collected():
+        paths = write_report(
+            attach(records), to, chosen, losses=losses, aside=aside.total, policies=policies
+        )
     for path in paths:
         say_written(path)

@@ -91,8 +91,11 @@ class RoundStreams:
         self, log_probs: Float[Tensor, "n vocab"], at: Bool[Tensor, "batch length"]
     ) -> Int[Tensor, " n"]:
         """One token for every position in `at` (packed), from its log-marginal."""
-        rows, positions = at.nonzero(as_tuple=True)
-        tokens = self.drawing(log_probs, self.streams, self.round, rows, positions)
+        if self.drawing.temperature == 0:  # needs no numbers
+            tokens = self.drawing.likeliest(log_probs)
+        else:
+            rows, positions = at.nonzero(as_tuple=True)
+            tokens = self.drawing(log_probs, self.streams, self.round, rows, positions)
         self.note(at, log_probs, tokens)
         return tokens
 

@@ -15,18 +15,21 @@ from torch import Tensor
 from maskwalk.decoding.canvas import Canvas
 from maskwalk.denoiser import Denoiser
 from maskwalk.errors import misbehaved, shown
-from maskwalk.kernels.small import small
+from maskwalk.kernels.small import count, large, small
 
 ROWS = 8  # of an answer whose sum is checked
 ABOVE = 1e-3  # how far above 0 a log-probability may be by rounding (bfloat16 networks)
 SUMS = 1e-2  # how far from 1 a marginal may sum to
 
 
-def check_answer(denoiser: Denoiser, answer: Any, asked: Tensor) -> None:
-    """A denoiser's answer is a table of log-marginals, or a sentence that names the denoiser."""
+def check_answer(denoiser: Denoiser, answer: Any, asked: Any) -> None:
+    """A denoiser's answer is a table of log-marginals, or a sentence that names the denoiser.
+
+    `asked` is where it was asked, as `small` gives it.
+    """
     if not isinstance(answer, Tensor):
         raise misbehaved(denoiser, f"answers with {shown(answer)}; a denoiser gives a tensor.")
-    rows = int(small(asked).sum())
+    rows = count(asked)
     if answer.shape != (rows, denoiser.vocab_size) or not answer.dtype.is_floating_point:
         raise misbehaved(
             denoiser,
@@ -37,9 +40,17 @@ def check_answer(denoiser: Denoiser, answer: Any, asked: Tensor) -> None:
     if rows == 0:
         return
     table = small(answer)
-    largest = table.max(-1) if isinstance(table, np.ndarray) else answer.amax(-1)
-    totals = _totals(table[:: max(1, rows // ROWS)])
-    low, high, off = _numbers(largest.min(), largest.max(), abs(totals - 1).max())
+    some = table[:: max(1, rows // ROWS)]
+    if isinstance(table, np.ndarray):
+        largest = table.max(-1)
+        low, high = float(largest.min()), float(largest.max())
+        # What is too large is refused before anything is summed, so no sum overflows.
+        totals = np.exp(some).sum(-1) if high <= ABOVE else np.ones(1)
+        off = max(abs(total - 1) for total in totals.tolist())
+    else:  # numbers of an accelerator are waited for once, not one by one
+        largest, totals = answer.amax(-1), some.to(torch.float64).exp().sum(-1)
+        told = (largest.min(), largest.max(), abs(totals - 1).max())
+        low, high, off = torch.stack([x.to(torch.float64) for x in told]).tolist()
     if low == -torch.inf or not high <= ABOVE:  # NaN is not at most anything
         what = (
             "log-probabilities that are NaN"
@@ -52,21 +63,6 @@ def check_answer(denoiser: Denoiser, answer: Any, asked: Tensor) -> None:
     if off > SUMS:
         worst = float(totals[abs(totals - 1).argmax()])
         raise misbehaved(denoiser, f"answers with a marginal that sums to {worst:.3g}, not 1.")
-
-
-def _totals(log_probs: Any) -> Any:
-    """What each marginal sums to; far too large ones are infinite."""
-    if isinstance(log_probs, Tensor):
-        return log_probs.to(torch.float64).exp().sum(-1)
-    with np.errstate(over="ignore"):
-        return np.exp(log_probs).sum(-1)
-
-
-def _numbers(*values: Any) -> list[float]:
-    """Numbers of an accelerator are waited for once, not one by one."""
-    if isinstance(values[0], Tensor):
-        return torch.stack([value.to(torch.float64) for value in values]).tolist()
-    return [float(value) for value in values]
 
 
 def checked_choice(
@@ -83,15 +79,14 @@ def checked_choice(
             sampler,
             f"must choose by a boolean tensor of shape {tuple(masked.shape)}, not {_told(chosen)}.",
         )
-    return chosen, check_state(sampler, state, len(masked))
+    return chosen, check_state(sampler, state, masked.shape[0])
 
 
 def check_state(sampler: object, state: Any, batch: int) -> dict[str, Tensor]:
     """What a sampler remembers: tensors by name, with a leading batch axis."""
-    fine = isinstance(state, dict) and all(
-        isinstance(value, Tensor) and value.ndim >= 1 and len(value) == batch
-        for value in state.values()
-    )
+    fine = isinstance(state, dict)
+    for value in state.values() if fine else ():
+        fine = fine and isinstance(value, Tensor) and value.shape[:1] == (batch,)
     if not fine:
         what = (
             ", ".join(f"{name}: {_told(value)}" for name, value in state.items())
@@ -115,8 +110,9 @@ def check_finished(sampler: object, done: Any, batch: int) -> Tensor:
     return done
 
 
-def check_step(sampler: object, before: Canvas, after: Any, vocab: int) -> Canvas:
-    """The canvas after a round: its shape, its tokens, and what was given; or a sentence."""
+def check_step(sampler: object, before: Canvas, after: Any, vocab: int) -> tuple[Canvas, Any]:
+    """The canvas after a round and where it changed (as `small` gives it), or a sentence: it keeps
+    its shape and what was given, and what is written are tokens."""
     if not isinstance(after, Canvas):
         raise misbehaved(sampler, f"must give back a Canvas from step(), not {shown(after)}.")
     old, new = before.tokens, after.tokens
@@ -127,17 +123,17 @@ def check_step(sampler: object, before: Canvas, after: Any, vocab: int) -> Canva
             f"{_told(new)}.",
         )
     now = small(new)
-    changed = small(before.given) & (now != small(old))
+    given, changed = small(before.given), now != small(old)
     odd = ((now < 0) | (now >= vocab)) & (now != before.mask_id)
-    if bool((changed | odd).any()):
-        if bool(changed.any()):
-            row, position = torch.as_tensor(changed).nonzero()[0].tolist()
+    if bool((changed & (given | odd)).any()):
+        if bool((changed & given).any()):
+            row, position = large(changed & given).nonzero()[0].tolist()
             what = f"changed the given token at position {position} of row {row}"
         else:
             what = f"wrote {int(now[odd][0])}, which is no token (0..{vocab - 1})"
         raise misbehaved(sampler, f"{what} in round {before.round}.")
-    check_state(sampler, after.state, len(old))
-    return after
+    check_state(sampler, after.state, old.shape[0])
+    return after, changed
 
 
 def check_rounds(sampler: object, most: Any) -> int:

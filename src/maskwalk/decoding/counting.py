@@ -10,6 +10,9 @@ it has `doubts = True`, and `doubt` reads it there in the same call. Any other i
 such token with that token masked, one call each.
 """
 
+from typing import Any
+
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -17,6 +20,7 @@ from torch import Tensor
 from maskwalk.decoding.checks import check_answer
 from maskwalk.denoiser import Denoiser
 from maskwalk.errors import MaskwalkError
+from maskwalk.kernels.small import large, small
 
 
 class Counted:
@@ -29,6 +33,7 @@ class Counted:
             denoiser.mask_id,
             denoiser.score_grid,
         )
+        self.passes = int(getattr(denoiser, "passes", 1))
         self.calls = torch.zeros(batch, dtype=torch.int64, device=device)
         self.rows = torch.arange(batch, device=device)
 
@@ -42,8 +47,8 @@ class Counted:
         self, tokens: Int[Tensor, "batch length"], at: Bool[Tensor, "batch length"] | None = None
     ) -> Float[Tensor, "rows vocab"]:
         """The denoiser's answer; every row that asked for something is charged one call."""
-        asked = tokens == self.mask_id if at is None else at
-        self._charge(tokens, asked)
+        asked = small(tokens == self.mask_id if at is None else at)
+        self._charge(asked)
         answer = self.inner(tokens, at)
         check_answer(self.inner, answer, asked)
         return answer
@@ -57,24 +62,28 @@ class Counted:
         if both is None:
             answer = self(tokens, at)
             return answer, answer
-        self._charge(tokens, at)
+        asked = small(at)
+        self._charge(asked)
         answer, everything = both(tokens, at)
-        check_answer(self.inner, answer, at)
+        check_answer(self.inner, answer, asked)
         return answer, everything
 
-    def _charge(self, tokens: Tensor, asked: Tensor) -> None:
-        branches, more = divmod(len(tokens), len(self.rows))
+    def _charge(self, asked: Any) -> None:
+        """Charges the rows that ask, by where they ask (as `small` gives it)."""
+        sequences, batch = asked.shape[0], self.rows.shape[0]
+        branches, more = divmod(sequences, batch)
         if more:
             raise MaskwalkError(
-                f"A sampler asks about its {len(self.rows)} rows, or about as many candidates of "
-                f"each: not about {len(tokens)} sequences."
+                f"A sampler asks about its {batch} rows, or about as many candidates of "
+                f"each: not about {sequences} sequences."
             )
-        asking, passes = asked.any(1), int(getattr(self.inner, "passes", 1))
-        if branches == 1 and len(self.rows) == len(self.calls):  # every row, in its order
-            self.calls += passes * asking
+        asking = asked.any(1)
+        if branches == 1 and batch == self.calls.shape[0]:  # every row, in its order
+            calls = small(self.calls) if isinstance(asked, np.ndarray) else self.calls
+            calls += self.passes * asking
             return
         rows = self.rows if branches == 1 else self.rows.repeat_interleave(branches)
-        self.calls.index_add_(0, rows, passes * asking.to(torch.int64))
+        self.calls.index_add_(0, rows, self.passes * large(asking).to(torch.int64))
 
     def doubt(
         self, tokens: Int[Tensor, "batch length"], at: Bool[Tensor, "batch length"]
@@ -89,7 +98,7 @@ class Counted:
             return answer
         here = torch.arange(at.shape[1], device=at.device) == place[:, None]
         others = self.inner(tokens[row].masked_fill(here, self.mask_id), here)
-        check_answer(self.inner, others, here)
+        check_answer(self.inner, others, small(here))
         self.calls.index_add_(0, self.rows[row], torch.ones_like(row))
         whole = others.new_empty((int(at.sum()), others.shape[1]))
         whole[masked[at]], whole[~masked[at]] = answer.to(whole), others

@@ -36,7 +36,7 @@ from maskwalk.decoding.trace import Trace
 from maskwalk.denoiser import Denoiser
 from maskwalk.denoisers.arguments import as_denoiser
 from maskwalk.errors import MaskwalkError
-from maskwalk.kernels.small import small
+from maskwalk.kernels.small import large, small
 from maskwalk.streams import Streams
 
 
@@ -99,31 +99,33 @@ def decode(
     canvas = Canvas(tokens, tokens != denoiser.mask_id, denoiser.mask_id)
     canvas = _with(canvas, 0, check_state(rule, rule.init(canvas), batch))
     rows, round = torch.arange(batch, device=device), 0
+    most = check_rounds(rule, rule.max_rounds(length))
     if on_round is not None:
         on_round(rows, tokens)
     while True:
-        done = check_finished(rule, rule.finished(canvas), len(rows))
+        done = check_finished(rule, rule.finished(canvas), canvas.tokens.shape[0])
         if bool(small(done).any()):
             left, open_rows = rows[done], ~done
             result[left], widest[left], rounds[left] = canvas.tokens[done], changed[done], round
             canvas, rows, changed = canvas.select(open_rows), rows[open_rows], changed[open_rows]
             streams = streams.select(open_rows)
-        if len(rows) == 0:
-            return Decoded(result, counted.calls, rounds, widest, recorder)
-        if round >= check_rounds(rule, rule.max_rounds(length)):
+            if not len(rows):
+                return Decoded(result, counted.calls, rounds, widest, recorder)
+        if round >= most:
             raise MaskwalkError(f"{rule!r} did not finish {length} positions in {round} rounds.")
         rng = RoundStreams(streams, round, length, drawing, ties)
         seen = rng.watch = _Watch(canvas.tokens) if recorder is not None else None
         counted.rows = rows
-        after = check_step(rule, canvas, rule.step(canvas, counted, rng), denoiser.vocab_size)
+        after, moved = check_step(
+            rule, canvas, rule.step(canvas, counted, rng), denoiser.vocab_size
+        )
         if recorder is not None and seen is not None:
             n = int((rows < trace_rows).sum())  # rows stay in order as others leave
             told = (canvas.tokens, after.tokens, seen.log_prob, seen.nats)
             recorder.add(round, rows[:n], *(x[:n] for x in told))
         if on_round is not None:
             on_round(rows, after.tokens)
-        new = (small(canvas.tokens) != small(after.tokens)).sum(1)
-        changed = torch.maximum(changed, torch.as_tensor(new))
+        changed = torch.maximum(changed, large(moved.sum(1)))
         round += 1
         canvas = _with(after, round, after.state)
 

@@ -17,6 +17,7 @@ from maskwalk.decoding.presets import PRESETS, decoding_line
 from maskwalk.decoding.scores import entropy
 from maskwalk.errors import MaskwalkError, one_of, real, whole
 from maskwalk.kernels.rows import by_rows
+from maskwalk.kernels.small import first_largest
 from maskwalk.specs import Registry, Spec, parse
 from maskwalk.streams import Purpose, Streams, inverse_cdf
 
@@ -112,6 +113,10 @@ class Draw:
         """What scores="shaped" reads: as `shape`, but at temperature 0 without the argmax."""
         return (replace(self, temperature=1.0) if self.temperature == 0 else self).shape(log_probs)
 
+    def likeliest(self, log_probs: Float[Tensor, "n vocab"]) -> Int[Tensor, " n"]:
+        """What temperature 0 draws: no truncation removes the likeliest token."""
+        return first_largest(log_probs)
+
     def __call__(
         self,
         log_probs: Float[Tensor, "n vocab"],
@@ -121,8 +126,8 @@ class Draw:
         positions: Int[Tensor, " n"],
     ) -> Int[Tensor, " n"]:
         """One token for every place (row, position) from its log-marginal."""
-        if self.temperature == 0:  # no truncation removes the likeliest token
-            return log_probs.argmax(-1)
+        if self.temperature == 0:
+            return self.likeliest(log_probs)
 
         def drawn(some: Tensor, rows: Tensor, positions: Tensor) -> Tensor:
             shaped = self.shape(some)

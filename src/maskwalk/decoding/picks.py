@@ -17,15 +17,20 @@ INF = float("inf")
 
 def pick(
     scores: Float64[Tensor, "batch length"],
-    keys: Float64[Tensor, "batch length"],
+    keys: Float64[Tensor, "batch length"] | None,
     count: int | Int[Tensor, " batch"],
 ) -> Bool[Tensor, "batch length"]:
-    """The `count` lowest finite scores of each row; of equals those of the lowest key."""
+    """The `count` lowest finite scores of each row; of equals those of the lowest key, or without
+    keys the first."""
     numbers = small(scores)
     if isinstance(numbers, np.ndarray):
         many: Any = count.numpy() if isinstance(count, Tensor) else count
-        return torch.from_numpy(_pick_few(numbers, keys.numpy(), many))
+        few = None if keys is None else keys.numpy()
+        return torch.from_numpy(_pick_few(numbers, few, many))
     allowed = scores.isfinite()
+    if keys is None:
+        keys = torch.arange(scores.shape[1], dtype=torch.float64, device=scores.device)
+        keys = keys.expand(scores.shape)
     if isinstance(count, int) and count == 1:
         tied = allowed & (scores == scores.amin(1, keepdim=True))
         first = keys.masked_fill(~tied, INF).argmin(1, keepdim=True)
@@ -34,17 +39,20 @@ def pick(
     return (ranks(scores, keys) < limit) & allowed
 
 
-def _pick_few(scores: np.ndarray, keys: np.ndarray, count: Any) -> np.ndarray:
+def _pick_few(scores: np.ndarray, keys: np.ndarray | None, count: Any) -> np.ndarray:
     """The same on numpy arrays."""
     allowed, row = np.isfinite(scores), np.arange(len(scores))
     chosen: np.ndarray = np.zeros(scores.shape, dtype=bool)
-    if np.all(count == 1):
-        tied = allowed & (scores == scores.min(1, keepdims=True))
-        first = np.where(tied, keys, INF).argmin(1)
+    if count == 1 if isinstance(count, int) else (count == 1).all():
+        if keys is None:
+            first = scores.argmin(1)
+        else:
+            tied = allowed & (scores == scores.min(1, keepdims=True))
+            first = np.where(tied, keys, INF).argmin(1)
         chosen[row, first] = allowed[row, first]
         return chosen
     limit = count[:, None] if isinstance(count, np.ndarray) else count
-    order = np.lexsort((keys, scores))
+    order = scores.argsort(1, kind="stable") if keys is None else np.lexsort((keys, scores))
     chosen[row[:, None], order] = np.arange(scores.shape[1]) < limit
     chosen &= allowed
     return chosen

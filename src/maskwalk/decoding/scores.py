@@ -11,11 +11,13 @@ positions a fully masked input has equal marginals everywhere, and without round
 an fp32 network would decide what is a tie.
 """
 
+import numpy as np
 import torch
 from jaxtyping import Float, Float64
 from torch import Tensor
 
-from maskwalk.kernels.rows import by_rows
+from maskwalk.kernels.rows import by_rows, probabilities
+from maskwalk.kernels.small import small
 from maskwalk.specs import Registry
 
 SCORES: Registry[Tensor] = Registry("score", context=("log_probs",))
@@ -32,7 +34,7 @@ def entropy(log_probs: Float[Tensor, "rows vocab"]) -> Float64[Tensor, " rows"]:
 
 
 def _entropy(log_probs: Float[Tensor, "rows vocab"]) -> Float64[Tensor, " rows"]:
-    probs = log_probs.to(torch.float64).exp()
+    probs = probabilities(log_probs)
     nats: Tensor = torch.special.entr(probs, out=probs)  # in place: the table may be large
     return nats.sum(-1)
 
@@ -66,4 +68,13 @@ def score(
     name: str, log_probs: Float[Tensor, "rows vocab"], grid: float
 ) -> Float64[Tensor, " rows"]:
     """The named score of each marginal, rounded to a multiple of `grid`."""
-    return torch.round(SCORES[name](log_probs) / grid) * grid
+    return on_grid(SCORES[name](log_probs), grid)
+
+
+def on_grid(values: Float[Tensor, " rows"], grid: float) -> Float[Tensor, " rows"]:
+    """The values, each rounded to a multiple of `grid` in their own precision."""
+    numbers = small(values)
+    if isinstance(numbers, np.ndarray):
+        spacing = numbers.dtype.type(grid)
+        return torch.from_numpy(np.rint(numbers / spacing) * spacing)
+    return torch.round(values / grid) * grid

@@ -12,7 +12,7 @@ from maskwalk.decoding.picks import pick, ranks
 from maskwalk.decoding.scores import score
 from maskwalk.denoiser import Denoiser
 from maskwalk.kernels.rows import by_rows, keep_rows
-from maskwalk.kernels.small import small
+from maskwalk.kernels.small import large, small
 from maskwalk.streams import Purpose
 
 
@@ -71,7 +71,7 @@ class View:
     def _ask(self, part: Bool[Tensor, "batch length"]) -> Float[Tensor, "rows vocab"]:
         """The marginals that hold a part's: those there are, or the part's own."""
         known = self._marginals is not None
-        if not known or (part is not self._asked and bool((part & ~self._asked).any())):
+        if not known or (part is not self._asked and _beyond(part, self._asked)):
             over_all = getattr(self._denoise, "over_all", None)
             self._asked, self._scored = part, None
             if self._rng.drawing.over == "all" and over_all is not None:
@@ -92,14 +92,15 @@ class View:
         if self._marginals is None:
             return self._denoise(self.tokens, chosen)
         table, self._marginals = self._ask(chosen), None
-        return keep_rows(table, chosen[self._asked])
+        some, asked = small(chosen), small(self._asked)
+        return keep_rows(table, large(some[asked]))
 
     def unpack(self, packed: Float[Tensor, " rows"]) -> Float64[Tensor, "batch length"]:
         """One number per masked position, laid out on the canvas; infinite elsewhere."""
-        masked = small(self.masked)
-        if isinstance(masked, np.ndarray) and packed.dtype in (torch.float32, torch.float64):
+        masked, given = small(self.masked), small(packed)
+        if isinstance(masked, np.ndarray) and isinstance(given, np.ndarray):
             numbers = np.full(masked.shape, INF)
-            numbers[masked] = packed.detach().numpy()
+            numbers[masked] = given
             return torch.from_numpy(numbers)
         canvas = torch.full(self.masked.shape, INF, dtype=torch.float64, device=self.masked.device)
         return canvas.masked_scatter(self.masked, packed.to(torch.float64))
@@ -164,13 +165,18 @@ class View:
         )
 
     def _pick(self, scores: Tensor, count: int | Tensor, ties: str) -> Tensor:
-        return pick(scores, self._keys(ties), count)
+        return pick(scores, self._keys(ties) if ties == "uniform" else None, count)
 
     def _pick_each(self, scores: Tensor, group: Tensor) -> Tensor:
         allowed = scores.isfinite()
         tied = allowed & (scores == _least(scores, group))
         keys = self._keys(self._rng.ties).masked_fill(~tied, INF)
         return tied & (keys == _least(keys, group))
+
+
+def _beyond(part: Bool[Tensor, "batch length"], asked: Bool[Tensor, "batch length"]) -> bool:
+    """Whether a part has a position that was not asked for."""
+    return bool((small(part) & ~small(asked)).any())
 
 
 def _least(values: Float64[Tensor, "batch length"], group: Int[Tensor, "batch length"]) -> Tensor:

@@ -7,8 +7,11 @@ never looks at its neighbours, so a slice at a time gives the same numbers.
 
 from collections.abc import Callable, Iterator
 
-from jaxtyping import Bool, Float
+import torch
+from jaxtyping import Bool, Float, Float64
 from torch import Tensor
+
+from maskwalk.kernels.small import small, true_places
 
 SLICE = 1 << 20  # numbers worked on at a time: 8 MB in float64
 ACCELERATOR_SLICE = 1 << 24  # fewer launches; the paper's walks still go through at once
@@ -23,12 +26,20 @@ def slices(table: Tensor) -> Iterator[slice]:
     return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
 
 
+def probabilities(log_probs: Float[Tensor, "rows width"]) -> Float64[Tensor, "rows width"]:
+    """exp in float64: in the memory of the float64 copy, where one has to be made."""
+    wide = log_probs.to(torch.float64)
+    return wide.exp() if wide is log_probs or wide.requires_grad else wide.exp_()
+
+
 def by_rows(
     function: Callable[..., Tensor], table: Float[Tensor, "rows width"], *others: Tensor
 ) -> Tensor:
     """`function(table, *others)` for a function that treats every row by itself."""
+    if table.numel() <= SLICE:
+        return function(table, *others)
     parts = list(slices(table))
-    if len(parts) <= 1:
+    if len(parts) == 1:
         return function(table, *others)
     first = function(table[parts[0]], *(x[parts[0]] for x in others))
     # One result to write into: many small ones, kept, would lie in the gaps that slices leave in
@@ -44,11 +55,11 @@ def keep_rows(
     table: Float[Tensor, "rows width"], kept: Bool[Tensor, " rows"]
 ) -> Float[Tensor, "n width"]:
     """The rows kept: a copy if that is small, else moved to the front of the table's own memory."""
-    index = kept.nonzero()[:, 0]
-    if len(index) == len(table):
+    index = true_places(small(kept))
+    if index.shape[0] == table.shape[0]:
         return table
-    if len(index) * table.shape[1] <= LARGE:
-        return table[index]
+    if index.shape[0] * table.shape[1] <= LARGE:
+        return table.index_select(0, index)
     # A kept row never moves down, so going forward no row is overwritten before it is read.
     for part in slices(table[: len(index)]):
         table[part] = table[index[part]]

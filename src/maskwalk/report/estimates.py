@@ -90,7 +90,9 @@ def read_estimate(numbers: Any, metric: Metric, per_prompt: float = 1.0) -> Esti
 
 def floor_of(estimate: Estimate) -> Estimate | None:
     """What as many exact sequences get, where the record says so."""
-    floor = finite(estimate.more.get("floor"))
+    if "floor" not in estimate.more:
+        return None
+    floor = finite(estimate.more["floor"])
     return (
         None if floor is None else Estimate(floor, finite(estimate.more.get("floor_se")), None, {})
     )

@@ -95,9 +95,9 @@ def as_csv(rows: list[Line]) -> str:
     """Rows as CSV; the columns are all their keys, and what a row lacks is empty."""
     head = list(dict.fromkeys(key for row in rows for key in row))
     text = io.StringIO()
-    writer = csv.DictWriter(text, head, restval="", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(head)
+    writer.writerows([row.get(key, "") for key in head] for row in rows)
     return text.getvalue()
 
 

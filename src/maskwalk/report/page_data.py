@@ -120,12 +120,15 @@ def _law(study: Study, place: Place) -> Data:
 
 def _estimate(estimate: Estimate) -> Data:
     numbers: Data = {"v": _short(estimate.value), "half": _short(estimate.half), "n": estimate.n}
-    numbers |= {"bound": True} if estimate.bound else {}
+    if estimate.bound:
+        numbers["bound"] = True
     floor = floor_of(estimate)
     if floor:
         numbers |= {"floor": _short(floor.value), "floorHalf": _short(floor.half or 0.0)}
-    extras = {key: _short(finite(estimate.more.get(key))) for key in EXTRAS}
-    return numbers | {key: value for key, value in extras.items() if value is not None}
+    for key in EXTRAS:
+        if key in estimate.more and (value := finite(estimate.more[key])) is not None:
+            numbers[key] = _short(value)
+    return numbers
 
 
 def _series(study: Study, one: Series) -> Data:

@@ -106,9 +106,10 @@ class Study:
     def number(self, record: Record, metric: Metric) -> Estimate | None:
         """A metric of one of its records, read once."""
         key = (id(record), metric.key)
-        if key not in self._numbers:
-            self._numbers[key] = estimate(record, metric)
-        return self._numbers[key]
+        known = self._numbers
+        if key not in known:
+            known[key] = estimate(record, metric)
+        return known[key]
 
     @cached_property
     def _numbers(self) -> dict[tuple[int, str], Estimate | None]:

@@ -264,9 +264,11 @@ def _faithful(study: Study, mode: int, quality: Metric) -> list[Finding]:
     for metric in study.drawn:
         cells = []
         for m, p, s in study.cells:
+            if m != mode:
+                continue
             estimate = study.estimate(m, p, s, metric)
             floor, good = estimate and floor_of(estimate), study.estimate(m, p, s, quality)
-            if m == mode and estimate and floor and good:
+            if estimate and floor and good:
                 value, error = estimate.value, combined(estimate.se, floor.se)
                 cells.append((value - floor.value, error, good.value, p, s, value))
         if cells:

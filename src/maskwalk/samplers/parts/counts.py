@@ -18,7 +18,7 @@ from torch import Tensor
 from maskwalk.decoding.canvas import Canvas, State
 from maskwalk.decoding.view import View
 from maskwalk.errors import ROUNDS, MaskwalkError, one_of, whole
-from maskwalk.kernels.small import small
+from maskwalk.kernels.small import large, small
 
 Block = int | str
 SPREADS = ("even", "late")
@@ -69,7 +69,7 @@ def spread_evenly(
 ) -> Int[Tensor, " batch"]:
     """How many of `total` fall to step `done` of `steps`: equal shares, the first ones larger."""
     numbers = small(total)
-    return torch.as_tensor(numbers // steps + (small(done) < numbers % steps))
+    return large(numbers // steps + (small(done) < numbers % steps))
 
 
 def _late(

@@ -13,8 +13,10 @@ from torch import Tensor
 
 from maskwalk.decoding.canvas import Canvas, RoundStreams, State
 from maskwalk.decoding.policy import Sampler
+from maskwalk.decoding.scores import on_grid
 from maskwalk.decoding.view import View
 from maskwalk.denoiser import Denoiser
+from maskwalk.kernels.small import of_each
 
 
 class DrawFirst(Sampler):
@@ -31,8 +33,8 @@ class DrawFirst(Sampler):
         view = View(canvas, denoise, rng)
         log_probs = view.log_marginals
         tokens = rng.draw(log_probs, view.masked)
-        probs = view.scored.gather(1, tokens.unsqueeze(1)).squeeze(1).exp()
-        drawn = view.unpack(-torch.round(probs / view.score_grid) * view.score_grid)
+        probs = of_each(view.scored, tokens).exp()
+        drawn = view.unpack(-on_grid(probs, view.score_grid))
         keep_mask, state = self.keep(view, drawn, canvas.state)
         drawn_canvas = canvas.tokens.masked_scatter(view.masked, tokens)
         new = torch.where(keep_mask, drawn_canvas, canvas.tokens)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Float64, Int, Int64
-from scipy.stats import chi2
+from scipy.special import chdtrc
 from torch import Tensor
 
 from maskwalk.stats import (
@@ -158,7 +158,7 @@ def solution_chi2(sample: Sample) -> Estimate | None:
     if known is None or len(right) < 16:
         return None
     statistic, freedom = goodness_of_fit(right, *known)
-    extra = {"p": float(chi2.sf(statistic, freedom)), "freedom": freedom}
+    extra = {"p": float(chdtrc(freedom, statistic)), "freedom": freedom}
     return Estimate(statistic / freedom, float("nan"), len(right), extra)
 
 

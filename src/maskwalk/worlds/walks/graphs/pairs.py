@@ -19,7 +19,7 @@ from jaxtyping import Bool, Float64, Int64
 
 from maskwalk.streams import Purpose, block_uniforms, block_words
 
-TOSSED = 12 * 10**9  # coins: a minute or two
+TOSSED = 20_000**2  # coins: a second or two
 BLOCK = 2**16  # pairs that one binomial number is drawn for
 DENSE = 0.009  # above, (1 - p)^BLOCK is too small for float64, and a coin for every pair no waste
 AT_ONCE = 2**20  # uniforms held at a time
