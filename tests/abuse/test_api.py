@@ -66,7 +66,7 @@ SENTENCES = {
     "a number for a sampler": ("run(3)", "A sampler, or a spec"),
     "an unknown sampler": ("run('bisectoin')", "Did you mean 'bisection'?"),
     "no denoiser": ("run(denoiser=None)", "None is no denoiser: it lacks"),
-    "a denoiser's name": ("run(denoiser='oracle')", "'oracle' is no denoiser"),
+    "a denoiser's name": ("run(denoiser='oracle')", "'oracle' answers about a world, and none"),
     "floats": ("run(tokens=T.double())", "Tokens are whole numbers (torch.int64), not"),
     "booleans": ("run(tokens=T > 0)", "not torch.bool"),
     "one dimension": ("run(tokens=T[0])", "one sequence is tokens[None]"),
