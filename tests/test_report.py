@@ -186,7 +186,7 @@ def test_the_summary_names_what_the_records_say():
     study = arrange(fake_records.records(3, 2, 1))
     said = {f.lead: f.text for f in findings(study, 0, sampler_swaps(study, 0))}
     flawless = said["Flawless."]
-    assert flawless.startswith("Bisection (5 calls) and guided bisection (6.4 calls, at most 8)")
+    assert flawless.startswith("Bisection (5 calls) and guided bisection (6.4 calls and at most 8)")
     assert "22–24 calls" in flawless and "6 panels" in flawless
     assert said["As good as the best with the fewest calls, unconditional and endpoints:"] == (
         "bisection on all 3 worlds (1.000 at 5 calls)."

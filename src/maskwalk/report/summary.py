@@ -123,7 +123,7 @@ def _costs(study: Study, points: list[Point]) -> str:
     mean, name = span([p.cost for p in points]), study.cost.title
     most = max(p.cost_max for p in points)
     beyond = most > max(p.cost for p in points) + EQUAL
-    return f"{mean} {name}" + (f", at most {most:g}" if beyond else "")
+    return f"{mean} {name}" + (f" and at most {most:g}" if beyond else "")
 
 
 def where(study: Study, panel: int) -> str:
