@@ -50,7 +50,7 @@ PAGES = {
     "Reference": ["samplers", "models", "api", "design", "limitations", "cite", "changelog"],
 }
 API = {
-    "Run": ["run", "Result", "Results"],
+    "Run": ["run", "Result", "Results", "as_sampler", "as_denoiser", "as_world"],
     "Decode": ["decode", "Decoded", "Trace", "generate", "Generated", "StopAt"],
     "Samplers": ["SAMPLERS", "Sampler", "UnmaskingPolicy", "View", "Canvas", "RoundStreams"],
     "Draws and presets": ["DRAWS", "Draw", "PRESETS"],
