@@ -161,8 +161,8 @@ class PolicyBlocks(Blocks, UnmaskingPolicy):
         inside = place.div(self.size, rounding_mode="floor") == now[:, None]
         place, span = self._inner_place(place, view.span)
         part = Part(view, inside, place, span)
-        words = (view.tokens, view.given, view.mask_id, view.round, {}, part.masked)
-        block = Canvas(*words, place, span)
+        block = Canvas(view.tokens, view.given, view.mask_id, view.round, {}, part.masked)
+        block = replace(block, place=place, span=span)
         chosen, inner_state = inner.choose(part, self._state(block, now, state), rng)
         return chosen, {"block": now} | _named(inner_state)
 
