@@ -10,6 +10,7 @@ nothing to do gives the sampler's own tokens in its own rounds, inside blocks as
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -85,11 +86,10 @@ def fits_in_wrappers(sampler: Sampler, stand: Stand) -> None:
             continue
         if not holds(sampler):
             raise BrokenContract(f"{name} takes it, which cannot work.")
-        _told(name, lambda wrapped=wrapped: _works(wrapped, stand, tokens))
+        _told(name, partial(_works, wrapped, stand, tokens))
         if _policy(wrapped) and not isinstance(wrapped, Blocks):
-            inside = Blocks(3, wrapped)
-            _told(f"blocks(3, {name})", lambda inside=inside: _works(inside, stand, tokens))
-    _told("a wrapper", lambda: _left_alone(sampler, stand, tokens))
+            _told(f"blocks(3, {name})", partial(_works, Blocks(3, wrapped), stand, tokens))
+    _told("a wrapper", partial(_left_alone, sampler, stand, tokens))
 
 
 def _told(name: str, check: Callable[[], None]) -> None:
