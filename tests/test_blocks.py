@@ -47,6 +47,11 @@ def test_blocks_in_blocks_are_counted_from_the_larger_ones_beginning() -> None:
     assert trace("blocks(3, blocks(2, confidence(block=1)))", *SURE) == [1, 0, 2, 3, 4, 5]
     idle = "blocks(3, lossless(blocks(2, confidence(block=1)), k=1))"
     assert trace(idle, *SURE) == [1, 0, 2, 3, 4, 5]
+    # What is given at the beginning of a larger block moves no block: 0 1 | 2 ‖ 3 4 | 5.
+    for inner in ("low_confidence(steps=2)", "confidence(block=1)"):
+        start = torch.tensor([[2, 2, 2, 1, 2, 2]])
+        result = go(f"blocks(3, blocks(2, {inner}))", Lookup(row(*SURE)), start)
+        assert rounds(result) == [[1, 0, 2, -1, 3, 4]]
 
 
 @dataclass
