@@ -178,6 +178,12 @@ class View:
         return tied & (keys == _least(keys, group))
 
 
+def _least(values: Float64[Tensor, "batch length"], group: Int[Tensor, "batch length"]) -> Tensor:
+    """The smallest value in each position's group."""
+    slots = torch.full_like(values, INF)
+    return slots.scatter_reduce(1, group, values, "amin").gather(1, group)
+
+
 class _Whole(View):
     """Every mask of a canvas of which a part is open; what is asked is asked for both at once."""
 
@@ -202,9 +208,3 @@ class _Whole(View):
     def take_marginals(self, chosen: Bool[Tensor, "batch length"]) -> Float[Tensor, "n vocab"]:
         """As the part's."""
         return self._part.take_marginals(chosen)
-
-
-def _least(values: Float64[Tensor, "batch length"], group: Int[Tensor, "batch length"]) -> Tensor:
-    """The smallest value in each position's group."""
-    slots = torch.full_like(values, INF)
-    return slots.scatter_reduce(1, group, values, "amin").gather(1, group)
