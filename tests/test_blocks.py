@@ -42,6 +42,18 @@ def test_blocks_begin_at_the_end_of_the_prompt() -> None:
     assert trace("blocks(4, dus())", *[0.7] * 5, masked=masked) == [-1, 0, 1, 0, 1]
 
 
+def test_blocks_in_blocks_are_counted_from_the_larger_ones_beginning() -> None:
+    # 0 1 | 2 ‖ 3 4 | 5, and not 0 1 | 2 ‖ 3 | 4 5.
+    assert trace("blocks(3, blocks(2, confidence(block=1)))", *SURE) == [1, 0, 2, 3, 4, 5]
+    idle = "blocks(3, lossless(blocks(2, confidence(block=1)), k=1))"
+    assert trace(idle, *SURE) == [1, 0, 2, 3, 4, 5]
+    # What is given at the beginning of a larger block moves no block: 0 1 | 2 ‖ 3 4 | 5.
+    for inner in ("low_confidence(steps=2)", "confidence(block=1)"):
+        start = torch.tensor([[2, 2, 2, 1, 2, 2]])
+        result = go(f"blocks(3, blocks(2, {inner}))", Lookup(row(*SURE)), start)
+        assert rounds(result) == [[1, 0, 2, -1, 3, 4]]
+
+
 @dataclass
 class Asked(Lookup):
     """Notes where it is asked, and how many masks it reads."""

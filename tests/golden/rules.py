@@ -257,6 +257,35 @@ def spaced(inner: Rule, gap: int, score: str = "confidence") -> Rule:
     return rule
 
 
+def frechet(margin: float) -> Rule:
+    """The n surest, n the largest with Σ c - (n - 1) - (1 - c_(n)) > margin."""
+
+    def rule(seen: Seen) -> list[int]:
+        order = seen.first(len(seen.masked), lambda i: -seen.sure(i))
+        best = 1
+        for n in range(1, len(order) + 1):
+            sure = [seen.sure(i) for i in order[:n]]
+            if sum(sure) - (n - 1) - (1 - sure[-1]) > margin:
+                best = n
+        return order[:best]
+
+    return rule
+
+
+def early_commit(inner: Rule, early: float, mid: float, late: float) -> Rule:
+    """Everything once the mean gap of the two likeliest tokens is wide, else the inner picks."""
+
+    def rule(seen: Seen) -> list[int]:
+        chosen = inner(seen)
+        tops = [sorted(seen.p[i], reverse=True)[:2] for i in seen.masked]
+        gap = sum(min(50.0, log(one) - log(two)) for one, two in tops) / len(tops)
+        share = (seen.total - len(seen.masked) + len(chosen)) / seen.total
+        bar = early if share < 0.33 else mid if share < 0.67 else late
+        return list(seen.masked) if gap >= bar else chosen
+
+    return rule
+
+
 def bisection(seen: Seen) -> list[int]:
     """The middle of every masked run (the left one of two): DUS's binary levels."""
     return [run[(len(run) - 1) // 2] for run in segments(seen.masked)]

@@ -141,6 +141,8 @@ def test_kind_and_bad_parameters() -> None:
     for bad in ("alpha=-1.0", "beta=1.5", "gamma=-0.1"):
         with pytest.raises(MaskwalkError):
             SAMPLERS.build(f"credit({bad})")
-    toys = Toys(5, 1)
-    with pytest.raises(MaskwalkError, match="its canvas as it is"):
-        cold("credit(speculative(k=3))", toys, toys.start())
+    inner = ("speculative(k=3)", "punt", "info_gain", "core", "wino", "corrected", "self_correct")
+    for other in (*inner, "p2(rescore=True)", "lossless(k=2)"):
+        with pytest.raises(MaskwalkError, match="its canvas as it is"):
+            SAMPLERS.build(f"credit({other})")
+    SAMPLERS.build("credit(p2())")

@@ -62,6 +62,8 @@ def remdm(kind: str, steps: int, eta: float) -> Round:
         ways: list[list[tuple[float, int, float]]] = []
         for i, x in enumerate(canvas):
             sigma = {"cap": min(eta, most), "rescale": eta * most}.get(kind, 0.0)
+            if kind == "fb" and now > 0:
+                sigma = min((then - now) / now, most)
             if kind == "loop" and 0.05 < t <= 0.55:
                 sigma = min(eta, most)
             if kind == "conf" and x != MASK:
@@ -95,6 +97,36 @@ def p2(eta: float, steps: int) -> Round:
             hidden = order[: LENGTH * (steps - k - 1) // steps] if masked else []
             left = tuple(MASK if i in hidden else x for i, x in enumerate(tokens))
             yield weight, (left, tuple(log_p))
+
+    return step
+
+
+def core(redraw: bool) -> Round:
+    """One position a step; from the second on the revealed token that a context with the two of
+    smallest margin masked supports least is drawn anew from it, or masked; the last fills."""
+
+    def margin(p: list[float]) -> float:
+        one, two = sorted(p, reverse=True)[:2]
+        return one - two
+
+    def step(state: State, k: int) -> Iterable[tuple[float, State]]:
+        canvas, known = state
+        p, masked = marginals(canvas), [i for i, x in enumerate(canvas) if x == MASK]
+        last = k + 1 == LENGTH
+        chosen = sorted(masked, key=lambda i: -max(p[i]))[: len(masked) if last else 1]
+        weak = sorted(set(range(LENGTH)) - set(masked), key=lambda i: known[i])[:2]
+        hidden = tuple(MASK if i in weak else x for i, x in enumerate(canvas))
+        ahead = marginals(hidden)
+        brittle = sorted(weak, key=lambda i: ahead[i][canvas[i]])[: 0 if last else 1]
+        ways = [[(q, i, x, margin(p[i])) for x, q in enumerate(p[i])] for i in chosen]
+        for i in brittle:
+            again = [(q, i, x, margin(ahead[i])) for x, q in enumerate(ahead[i])]
+            ways.append(again if redraw else [(1.0, i, MASK, 0.0)])
+        for way in product(*ways):
+            tokens, margins = list(canvas), list(known)
+            for _, i, x, m in way:
+                tokens[i], margins[i] = x, m
+            yield prod(one[0] for one in way), (tuple(tokens), tuple(margins))
 
     return step
 
@@ -148,6 +180,7 @@ REMDM = {
     "remdm(kind='rescale', steps=4, eta=0.6)": remdm("rescale", 4, 0.6),
     "remdm(kind='conf', steps=4)": remdm("conf", 4, 1.0),
     "remdm(kind='loop', steps=5, eta=0.4)": remdm("loop", 5, 0.4),
+    "remdm(kind='fb', steps=4)": remdm("fb", 4, 0.0),
 }
 
 
@@ -162,6 +195,14 @@ def test_the_law_of_remdm(spec: str) -> None:
 def test_the_law_of_p2(eta: float, steps: int) -> None:
     assert agrees(f"p2(eta={eta}, steps={steps})", law_of(p2(eta, steps), steps))
     assert not agrees(f"p2(eta={eta}, steps={steps})", law_of(at_random(1), LENGTH))
+
+
+@pytest.mark.parametrize("redraw", [True, False])
+def test_the_law_of_core(redraw: bool) -> None:
+    spec = f"core(steps=3, every=1, candidates=2, start=0.0, end=1.0, redraw={redraw})"
+    assert agrees(spec, law_of(core(redraw), LENGTH))
+    assert not agrees(spec, law_of(at_random(1), LENGTH))
+    assert not agrees(spec, law_of(core(not redraw), LENGTH))
 
 
 @pytest.mark.parametrize("block", [1, 2])

@@ -150,6 +150,7 @@ def test_what_it_cannot_hold_is_refused() -> None:
     for bad in ("lossless(remdm)", "lossless(k=0)"):
         with pytest.raises(MaskwalkError):
             SAMPLERS.build(bad)
-    toys = Toys(5, 1)
-    with pytest.raises(MaskwalkError, match="its canvas as it is"):
-        cold("lossless(speculative(k=3))", toys, toys.start())
+    for inner in ("speculative(k=3)", "punt", "info_gain", "blocks(4, punt())", "lossless(k=2)"):
+        with pytest.raises(MaskwalkError, match="its canvas as it is"):
+            SAMPLERS.build(f"lossless({inner})")
+    SAMPLERS.build("lossless(lossless(k=1))")

@@ -10,6 +10,7 @@ import torch
 
 from maskwalk.decoding.decode import Decoded, decode
 from maskwalk.decoding.draw import Draw
+from maskwalk.decoding.policy import UnmaskingPolicy
 from maskwalk.samplers import SAMPLERS
 from maskwalk.streams import Purpose, Streams
 from tests.golden import rules
@@ -112,6 +113,24 @@ POLICIES: dict[str, tuple[Rule, int | None]] = {
         5,
     ),
     "blocks(4, bisection())": (rules.bisection, 4),
+    "blocks(4, constant_entropy(h=1.0))": (rules.constant_entropy(1.0), 4),
+    "blocks(5, random(block=2))": (rules.random(2), 5),
+    "blocks(5, first_hitting())": (rules.first_hitting, 5),
+    # Blocks longer than the canvas, or than the block they lie in.
+    "blocks(99, dus())": (rules.dus(), 99),
+    "blocks(32, halton(steps=3))": (rules.halton(3), 32),
+    "blocks(3, blocks(99, dus()))": (rules.dus(), 3),
+    # Wrappers that do nothing: what lasts, the place in the block and the masks outside are kept.
+    "blocks(5, early_commit(pc(), 1e6, 1e6, 1e6))": (rules.pc(0.25, 10.0, 1), 5),
+    "blocks(5, early_commit(klass(conf=0.6, kl=0.1), 1e6, 1e6, 1e6))": (
+        rules.klass(0.6, 0.1, 2),
+        5,
+    ),
+    "blocks(5, lossless(pc(), k=1))": (rules.pc(0.25, 10.0, 1), 5),
+    "blocks(5, lossless(halton(steps=3), k=1))": (rules.halton(3), 5),
+    "blocks(8, lossless(blocks(4, klass(conf=0.6, kl=0.1)), k=1))": (rules.klass(0.6, 0.1, 2), 4),
+    "blocks(5, credit(dus(), alpha=0.0))": (rules.dus(), 5),
+    "blocks(5, credit(klass(conf=0.6, kl=0.1), alpha=0.0))": (rules.klass(0.6, 0.1, 2), 5),
 }
 
 
@@ -126,6 +145,8 @@ def test_rounds_and_tokens_are_those_of_a_plain_loop(spec: str) -> None:
             expected, tokens = reveal_rounds(toy, start, rule, size, numbers.of(row))
             assert rounds[row] == expected, (toy.length, start)
             assert result.tokens[row].tolist() == tokens
+        if isinstance(SAMPLERS.build(spec), UnmaskingPolicy):
+            assert torch.equal(result.calls, result.rounds)
 
 
 @pytest.mark.parametrize(

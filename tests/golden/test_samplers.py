@@ -6,6 +6,7 @@ their blocks behind a prompt.
 """
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -16,7 +17,7 @@ from maskwalk.decoding.presets import PRESETS
 from maskwalk.samplers import SAMPLERS
 from maskwalk.streams import Streams
 from tests.golden import rules, samplers
-from tests.golden.plain import Uniforms, reveal_rounds
+from tests.golden.plain import Uniforms, blocks_of, reveal_rounds
 from tests.golden.test_policies import ARGMAX, SEED, Numbers
 from tests.golden.toys import TOYS, Toy
 
@@ -31,6 +32,44 @@ def told(function: Callable[..., Iterator[list[int]]], *words: object, **named: 
 def plain(function: Callable[..., Iterator[list[int]]], *words: object, **named: object) -> Loop:
     """The same for those that do not."""
     return lambda toy, start, uniforms: function(toy, start, *words, **named)
+
+
+HERE = -1  # the mask of a block, to a loop that is to see no other
+
+
+class Inside:
+    """A toy to a loop in one block: masks elsewhere are tokens to it, and masks to the network."""
+
+    mask_id = HERE
+
+    def __init__(self, toy: Toy) -> None:
+        self.toy = toy
+
+    def all_of(self, canvas: list[int]) -> list[int]:
+        return [self.toy.mask_id if x == HERE else x for x in canvas]
+
+    def probs(self, canvas: list[int]) -> list[list[float]]:
+        return self.toy.probs(self.all_of(canvas))
+
+
+def inside(loop: Loop, size: int) -> Loop:
+    """A loop in one block after another; the rounds run on."""
+
+    def everywhere(toy: Toy, start: list[int], uniforms: Uniforms) -> Iterator[list[int]]:
+        canvas, done, mask = list(start), 0, toy.mask_id
+        yield list(canvas)
+        for block in blocks_of(start, mask, size):
+            one: Any = Inside(toy)
+            part = [HERE if i in block and x == mask else x for i, x in enumerate(canvas)]
+            if HERE not in part:
+                continue
+            story = loop(one, part, lambda what, k, done=done: uniforms(what, done + k))
+            next(story)
+            for after in story:
+                canvas, done = one.all_of(after), done + 1
+                yield list(canvas)
+
+    return everywhere
 
 
 LOOPS: dict[str, Loop] = {
@@ -49,6 +88,23 @@ LOOPS: dict[str, Loop] = {
     "p2(steps=5, rescore=True)": plain(samplers.p2, 1.0, 5, rescore=True),
     "speculative(k=3)": told(samplers.speculative, "left_to_right", 3),
     "speculative('random', k=4)": told(samplers.speculative, "random", 4),
+    "blocks(4, ancestral(steps=3))": inside(told(samplers.ancestral, 3), 4),
+    "blocks(5, ancestral(steps=4, finish='last', eps=0.2))": inside(
+        told(samplers.ancestral, 4, "last", 0.2), 5
+    ),
+    "blocks(5, remdm(kind='cap', steps=6, eta=0.2))": inside(
+        told(samplers.remdm, "cap", 6, 0.2), 5
+    ),
+    "blocks(4, remdm(kind='rescale', steps=6, eta=0.3))": inside(
+        told(samplers.remdm, "rescale", 6, 0.3), 4
+    ),
+    "blocks(5, remdm(kind='conf', steps=6))": inside(told(samplers.remdm, "conf", 6, 1.0), 5),
+    "blocks(5, remdm(kind='loop', steps=9, eta=0.3))": inside(
+        told(samplers.remdm, "loop", 9, 0.3), 5
+    ),
+    "blocks(5, p2(eta=2.0, steps=4))": inside(plain(samplers.p2, 2.0, 4), 5),
+    "blocks(5, speculative(k=3))": inside(told(samplers.speculative, "left_to_right", 3), 5),
+    "blocks(4, speculative('random', k=4))": inside(told(samplers.speculative, "random", 4), 4),
 }
 
 

@@ -20,7 +20,8 @@ class Canvas:
     """A batch of partly revealed sequences in one round of decoding.
 
     `open` restricts what a sampler works on: inside a block nothing else looks masked to it, while
-    the denoiser still reads every mask.
+    the denoiser still reads every mask. `place` is then where each position lies in its block, and
+    `span` the positions of a block.
     """
 
     tokens: Int[Tensor, "batch length"]
@@ -29,6 +30,8 @@ class Canvas:
     round: int = 0
     state: State = field(default_factory=dict)
     open: Bool[Tensor, "batch length"] | None = None
+    place: Int[Tensor, "batch length"] | None = None
+    span: int | None = None
 
     def __repr__(self) -> str:
         rows, length = self.tokens.shape
@@ -45,7 +48,9 @@ class Canvas:
         """Some of the rows, with what the policy remembers of them."""
         state = {name: value[rows] for name, value in self.state.items()}
         part = None if self.open is None else self.open[rows]
-        return Canvas(self.tokens[rows], self.given[rows], self.mask_id, self.round, state, part)
+        place = None if self.place is None else self.place[rows]
+        tokens, given = self.tokens[rows], self.given[rows]
+        return Canvas(tokens, given, self.mask_id, self.round, state, part, place, self.span)
 
     def reveal(
         self,
@@ -56,7 +61,8 @@ class Canvas:
         """The canvas with `tokens` (packed) written where `chosen` is true."""
         new = self.tokens.masked_scatter(chosen, tokens)
         state = self.state if state is None else state
-        return Canvas(new, self.given, self.mask_id, self.round, state, self.open)
+        block = (self.open, self.place, self.span)
+        return Canvas(new, self.given, self.mask_id, self.round, state, *block)
 
 
 class RoundStreams:

@@ -48,6 +48,17 @@ class Sampler(ABC):
         """Whether its rule is one token a round, chosen before it is drawn, whatever the canvas."""
         return False
 
+    @property
+    def reads_whole(self) -> bool:
+        """Whether it reads `view.whole`: in a block, also what is masked outside of it."""
+        return any(part.reads_whole for part in self._parts().values())
+
+    @property
+    def asks_elsewhere(self) -> bool:
+        """Whether it asks about more than its canvas as it is: candidates, or tokens masked again.
+        Such a rule cannot be run on answers at hand (`credit`, `lossless`)."""
+        return any(part.asks_elsewhere for part in self._parts().values())
+
     def in_world(self, world: World) -> "Sampler":
         """The same sampler, told of its world (and so are the samplers it is made of)."""
         told: dict[str, Any] = {name: part.in_world(world) for name, part in self._parts().items()}

@@ -23,7 +23,9 @@ class View:
         self.tokens, self.masked, self.given = canvas.tokens, canvas.masked, canvas.given
         self.round, self.mask_id = canvas.round, canvas.mask_id
         self.score_grid = denoise.score_grid
-        self.span = canvas.tokens.shape[1]  # of the part that is worked on
+        # Of the part that is worked on.
+        self.span = canvas.tokens.shape[1] if canvas.span is None else canvas.span
+        self.block_place, self._open = canvas.place, canvas.open
         self._denoise, self._rng = denoise, rng
         self._marginals: Tensor | None = None
         self._asked = self.masked  # what the marginals are of: all that is masked, or a part
@@ -33,13 +35,16 @@ class View:
     @cached_property
     def place(self) -> Int[Tensor, "batch length"]:
         """Where each position lies in the part that is worked on."""
-        place = torch.arange(self.span, device=self.tokens.device)
+        if self.block_place is not None:
+            return self.block_place
+        place = torch.arange(self.tokens.shape[1], device=self.tokens.device)
         return place.expand(self.tokens.shape)
 
-    @property
+    @cached_property
     def whole(self) -> "View":
-        """The view of the whole canvas, of which a wrapper may show a part."""
-        return self
+        """The view of every mask of the sequence, of which a wrapper may show a part. A rule that
+        reads it says so (`Sampler.reads_whole`)."""
+        return self if self._open is None else _Whole(self)
 
     @property
     def log_marginals(self) -> Float[Tensor, "rows vocab"]:
@@ -183,3 +188,29 @@ def _least(values: Float64[Tensor, "batch length"], group: Int[Tensor, "batch le
     """The smallest value in each position's group."""
     slots = torch.full_like(values, INF)
     return slots.scatter_reduce(1, group, values, "amin").gather(1, group)
+
+
+class _Whole(View):
+    """Every mask of a canvas of which a part is open; what is asked is asked for both at once."""
+
+    def __init__(self, part: View) -> None:
+        self.tokens, self.masked, self.given = part.tokens, part.tokens == part.mask_id, part.given
+        self.round, self.mask_id, self.score_grid = part.round, part.mask_id, part.score_grid
+        self.span, self.block_place, self._open = part.tokens.shape[1], None, None
+        self._denoise, self._rng, self._part = part._denoise, part._rng, part
+
+    def log_marginals_in(self, part: Bool[Tensor, "batch length"]) -> Float[Tensor, "n vocab"]:
+        """As the part's."""
+        return self._part.log_marginals_in(part)
+
+    def scored_in(self, part: Bool[Tensor, "batch length"]) -> Float[Tensor, "n vocab"]:
+        """As the part's."""
+        return self._part.scored_in(part)
+
+    def log_marginals_at(self, chosen: Bool[Tensor, "batch length"]) -> Float[Tensor, "n vocab"]:
+        """As the part's."""
+        return self._part.log_marginals_at(chosen)
+
+    def take_marginals(self, chosen: Bool[Tensor, "batch length"]) -> Float[Tensor, "n vocab"]:
+        """As the part's."""
+        return self._part.take_marginals(chosen)

@@ -104,14 +104,14 @@ class Blocks(Sampler):
     def step(self, canvas: Canvas, denoise: Denoiser, rng: RoundStreams) -> Canvas:
         """The inner sampler's step in each sequence's block."""
         now = canvas.state["block"]
-        following = self._first(canvas.given, canvas.masked)
+        following = self._first(_place(canvas), canvas.masked)
         now = torch.where((now < 0) | self._done(canvas), following, now)
         after = sampler("inner", self.inner).step(self._block(canvas, now), denoise, rng)
         return replace(canvas, tokens=after.tokens, state={"block": now} | _named(after.state))
 
-    def _first(self, given: Tensor, masked: Tensor) -> Int[Tensor, " batch"]:
+    def _first(self, place: Tensor, masked: Tensor) -> Int[Tensor, " batch"]:
         """The number of the first block with a masked position."""
-        number = _after_prompt(given).div(self.size, rounding_mode="floor")
+        number = place.div(self.size, rounding_mode="floor")
         return number.masked_fill(~masked, number.shape[1]).amin(1)
 
     def _done(self, canvas: Canvas) -> Bool[Tensor, " batch"]:
@@ -120,11 +120,19 @@ class Blocks(Sampler):
 
     def _block(self, canvas: Canvas, now: Int[Tensor, " batch"]) -> Canvas:
         """The canvas as the inner sampler sees it: only the block is open, the rest is given."""
-        number = _after_prompt(canvas.given).div(self.size, rounding_mode="floor")
-        inside = number == now[:, None]
+        place = _place(canvas)
+        inside = place.div(self.size, rounding_mode="floor") == now[:, None]
         inside = inside if canvas.open is None else inside & canvas.open
-        block = replace(canvas, given=canvas.given | ~inside, open=inside)
+        length = canvas.tokens.shape[1] if canvas.span is None else canvas.span
+        place, span = self._inner_place(place, length)
+        block = replace(canvas, given=canvas.given | ~inside, open=inside, place=place, span=span)
         return replace(block, state=self._state(block, now, canvas.state))
+
+    def _inner_place(self, place: Tensor, length: int) -> tuple[Int[Tensor, "batch length"], int]:
+        """(where each position lies in its block, the positions of a block); inside the prompt,
+        where nothing is ever chosen, some place of a block."""
+        span = min(self.size, length)
+        return place.remainder(self.size).clamp(max=span - 1), span
 
     def _state(self, block: Canvas, now: Int[Tensor, " batch"], state: State) -> State:
         """What the inner sampler remembers in this block: begun anew where the block is new."""
@@ -147,13 +155,21 @@ class PolicyBlocks(Blocks, UnmaskingPolicy):
         self, view: View, state: State, rng: RoundStreams
     ) -> tuple[Bool[Tensor, "batch length"], State]:
         """The inner policy's choice in the first open block."""
-        inner, place = policy("inner", self.inner), _after_prompt(view.given)
-        now = self._first(view.given, view.masked)
+        inner, place = policy("inner", self.inner), view.block_place
+        place = _after_prompt(view.given) if place is None else place
+        now = self._first(place, view.masked)
         inside = place.div(self.size, rounding_mode="floor") == now[:, None]
-        part = Part(view, inside, place.remainder(self.size), min(self.size, view.span))
+        place, span = self._inner_place(place, view.span)
+        part = Part(view, inside, place, span)
         block = Canvas(view.tokens, view.given, view.mask_id, view.round, {}, part.masked)
+        block = replace(block, place=place, span=span)
         chosen, inner_state = inner.choose(part, self._state(block, now, state), rng)
         return chosen, {"block": now} | _named(inner_state)
+
+
+def _place(canvas: Canvas) -> Int[Tensor, "batch length"]:
+    """Where each position lies in what is cut into blocks: the sequence, or a larger block."""
+    return _after_prompt(canvas.given) if canvas.place is None else canvas.place
 
 
 def _after_prompt(given: Bool[Tensor, "batch length"]) -> Int[Tensor, "batch length"]:

@@ -62,6 +62,11 @@ class Core(Sampler):
         real("start", self.start, 0.0, 1.0)
         real("end", self.end, 0.0, 1.0)
 
+    @property
+    def asks_elsewhere(self) -> bool:
+        """Its tokens under a masked context."""
+        return True
+
     def init(self, canvas: Canvas) -> State:
         """How many there are to reveal, the steps since, and the margin of every token."""
         total = canvas.masked.sum(1)

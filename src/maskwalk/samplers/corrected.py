@@ -78,6 +78,11 @@ class Corrected(Sampler):
         """With a verifier: it has to be told what breaks."""
         return self.check == "world" or super().needs_world
 
+    @property
+    def asks_elsewhere(self) -> bool:
+        """Unless the world says what breaks."""
+        return self.check != "world" or super().asks_elsewhere
+
     def init(self, canvas: Canvas) -> State:
         """`left`: passes to come; `refill`: whether the first one has begun."""
         left = torch.full_like(canvas.tokens[:, 0], self.passes)

@@ -31,7 +31,7 @@ from maskwalk.decoding.policy import SAMPLERS, Sampler
 from maskwalk.denoiser import Denoiser
 from maskwalk.errors import real
 from maskwalk.samplers.parts.answers import Answers, numbered
-from maskwalk.samplers.parts.inner import Default, Inner, sampler
+from maskwalk.samplers.parts.inner import Default, Inner, on_its_canvas, sampler
 from maskwalk.specs import Spec
 
 SURE = Default("threshold", (), {"tau": 0.9})
@@ -52,7 +52,7 @@ class Credit(Sampler):
     )
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "inner", sampler("inner", self.inner))
+        object.__setattr__(self, "inner", on_its_canvas(sampler("inner", self.inner)))
         real("alpha", self.alpha, 0.0, 1e6)
         real("beta", self.beta, 0.0, 1.0)
         real("gamma", self.gamma, 0.0)
@@ -87,17 +87,20 @@ class Credit(Sampler):
 
     def step(self, canvas: Canvas, denoise: Denoiser, rng: RoundStreams) -> Canvas:
         """One call; credits; the inner sampler's step on what they make of the answer."""
-        masked, log_p = canvas.masked, denoise(canvas.tokens, canvas.masked)
+        masked = asked = canvas.masked
+        if sampler("inner", self.inner).reads_whole:  # no credits outside of a block
+            asked = (canvas.tokens == canvas.mask_id) & masked.any(1, keepdim=True)
+        log_p, inside = denoise(canvas.tokens, asked), masked[asked]
         old = canvas.state["credit"] * self.beta
         credit = old.expand(*old.shape[:2], log_p.shape[1]).clone()
         log_p = log_p.to(torch.float64)
         best = log_p.amax(-1)
         token = torch.round(log_p / denoise.score_grid).argmax(-1)  # the first of equals
-        mine = credit[masked]
-        mine[torch.arange(len(mine), device=mine.device), token] += (self.gamma * best).exp()
-        credit[masked] = mine
+        mine, gain = credit[asked], (self.gamma * best).exp() * inside
+        mine[torch.arange(len(mine), device=mine.device), token] += gain
+        credit[asked] = mine
         moved = torch.log_softmax(log_p + self.alpha * torch.log1p(mine), -1)
-        answers = Answers(denoise, moved, numbered(masked), canvas.tokens)
+        answers = Answers(denoise, moved, numbered(asked), canvas.tokens)
         after = sampler("inner", self.inner).step(_inner(canvas), answers, rng)
         return replace(after, state={"credit": credit} | _named(after.state))
 

@@ -29,6 +29,7 @@ from maskwalk.decoding.policy import SAMPLERS, UnmaskingPolicy
 from maskwalk.decoding.view import View
 from maskwalk.errors import one_of, real
 from maskwalk.samplers.parts.inner import Default, Inner, policy
+from maskwalk.samplers.parts.views import ask_once
 
 ONE = Default("confidence", (), {"block": 1})
 MOST = 50.0  # nats a gap counts at most
@@ -57,6 +58,11 @@ class EarlyCommit(UnmaskingPolicy):
             real(name, getattr(self, name), 0.0, 1e6)
         one_of("over", self.over, ("mean", "least"))
 
+    @property
+    def lasting(self) -> tuple[str, ...]:  # type: ignore[override]
+        """What the inner policy remembers from one block to the next."""
+        return tuple(f"inner {name}" for name in policy("inner", self.inner).lasting)
+
     def first_picks(self, length: int) -> range | None:
         """The inner policy's: where all tokens are alike nothing is clear."""
         return policy("inner", self.inner).first_picks(length)
@@ -71,6 +77,7 @@ class EarlyCommit(UnmaskingPolicy):
     ) -> tuple[Bool[Tensor, "batch length"], State]:
         """Everything if it is clear, else the inner policy's choice."""
         inner = {name[6:]: x for name, x in state.items() if name.startswith("inner ")}
+        ask_once(view, policy("inner", self.inner))
         gap = self._gap(view)  # before the inner policy, which may ask for less than everything
         chosen, inner = policy("inner", self.inner).choose(view, inner, rng)
         left = view.masked.sum(1)

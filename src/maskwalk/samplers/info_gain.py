@@ -69,6 +69,11 @@ class InfoGain(Sampler):
         """Any position, if all scores tie."""
         return range(length)
 
+    @property
+    def asks_elsewhere(self) -> bool:
+        """The candidates, looked ahead to."""
+        return True
+
     def init(self, canvas: Canvas) -> State:
         """No answer yet (the vocabulary's size is not known yet either)."""
         shape = (*canvas.tokens.shape, 1)

@@ -51,6 +51,11 @@ class Klass(UnmaskingPolicy):
         """Any position, if all scores tie."""
         return range(length)
 
+    @property
+    def reads_whole(self) -> bool:
+        """Every masked position has a history."""
+        return True
+
     def init(self, canvas: Canvas) -> State:
         """No marginals seen yet (the vocabulary's size is not known yet either)."""
         shape = (*canvas.tokens.shape, 1)

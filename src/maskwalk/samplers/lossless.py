@@ -36,7 +36,7 @@ from maskwalk.decoding.policy import SAMPLERS, Sampler, chooses_first
 from maskwalk.denoiser import Denoiser
 from maskwalk.errors import MaskwalkError, whole
 from maskwalk.samplers.parts.answers import Answers
-from maskwalk.samplers.parts.inner import Default, Inner, sampler
+from maskwalk.samplers.parts.inner import Default, Inner, on_its_canvas, sampler
 from maskwalk.samplers.parts.rows import written
 from maskwalk.specs import Spec
 
@@ -64,7 +64,7 @@ class Lossless(Sampler):
             raise MaskwalkError(
                 f"inner must be a sampler that keeps what it reveals; {inner!r} takes tokens back."
             )
-        object.__setattr__(self, "inner", inner)
+        object.__setattr__(self, "inner", on_its_canvas(inner))
         whole("k", self.k, 1, 1000)
 
     @property
@@ -82,6 +82,11 @@ class Lossless(Sampler):
     def first_picks(self, length: int) -> range | None:
         """The inner sampler's: the first round is its first step."""
         return sampler("inner", self.inner).first_picks(length)
+
+    @property
+    def asks_elsewhere(self) -> bool:
+        """Its drafts."""
+        return self.k > 1 or super().asks_elsewhere
 
     def init(self, canvas: Canvas) -> State:
         """`round`: inner steps taken; `draft`: canvases to come, `drafted`: how many of them."""
@@ -105,7 +110,9 @@ class Lossless(Sampler):
         asked = guesses == canvas.mask_id
         asked &= (place <= canvas.state["drafted"][:, None])[:, :, None]
         if canvas.open is not None:
-            asked &= canvas.open[:, None]
+            inside = asked & canvas.open[:, None]
+            all_of_it = sampler("inner", self.inner).reads_whole
+            asked = asked & inside.any(2, keepdim=True) if all_of_it else inside
         answers = Answers.to(denoise, guesses, asked)
         now, last = canvas, torch.zeros_like(canvas.state["drafted"])
         going = torch.ones_like(canvas.masked[:, 0])

@@ -49,6 +49,11 @@ class P2(Sampler):
         real("eta", self.eta, 0.0)
         whole("steps", self.steps, 1, ROUNDS)
 
+    @property
+    def asks_elsewhere(self) -> bool:
+        """Where it asks again about what is revealed."""
+        return self.rescore
+
     def init(self, canvas: Canvas) -> State:
         """log p of every token when it was drawn, and the rounds since."""
         done = torch.zeros_like(canvas.tokens[:, 0])

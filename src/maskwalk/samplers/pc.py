@@ -49,6 +49,11 @@ class Pc(UnmaskingPolicy):
         """With one a round."""
         return self.block == 1
 
+    @property
+    def reads_whole(self) -> bool:
+        """Until the frequencies are known."""
+        return True
+
     def init(self, canvas: Canvas) -> State:
         """No frequencies yet (the vocabulary's size is not known yet either)."""
         unknown = torch.full((len(canvas.tokens), 1), -1.0, dtype=torch.float64)

@@ -46,6 +46,11 @@ class Punt(Sampler):
         real("eps", self.eps, 0.0)
         one_of("score", self.score, list(SCORES))
 
+    @property
+    def asks_elsewhere(self) -> bool:
+        """The marginals with half of the picks revealed."""
+        return True
+
     def step(self, canvas: Canvas, denoise: Denoiser, rng: RoundStreams) -> Canvas:
         """Draw, test from the first digit to the last, keep what is left."""
         view = View(canvas, denoise, rng)

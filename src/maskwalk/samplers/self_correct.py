@@ -61,6 +61,11 @@ class SelfCorrect(Sampler):
         whole("passes", self.passes, 1, 1000)
         real("floor", self.floor, 1e-300, 1.0)
 
+    @property
+    def asks_elsewhere(self) -> bool:
+        """Revealed tokens given all others."""
+        return True
+
     def init(self, canvas: Canvas) -> State:
         """`left`: calls to come after the inner sampler's; `filled`: whether it is done."""
         left = torch.full_like(canvas.tokens[:, 0], self.passes)

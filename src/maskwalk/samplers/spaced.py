@@ -26,6 +26,7 @@ from maskwalk.decoding.policy import SAMPLERS, UnmaskingPolicy
 from maskwalk.decoding.view import View
 from maskwalk.errors import whole
 from maskwalk.samplers.parts.inner import Default, Inner, policy
+from maskwalk.samplers.parts.views import ask_once
 from maskwalk.specs import Spec
 
 TOTAL = "masked at first"  # what is remembered beside the inner policy's
@@ -69,6 +70,7 @@ class Spaced(UnmaskingPolicy):
         inner = policy("inner", self.inner)
         own = {name: value for name, value in state.items() if name == TOTAL}
         known = {name: value for name, value in state.items() if name != TOTAL}
+        ask_once(view, inner)
         scores = view.score(inner.ranks_by or "confidence")  # before less than all is asked for
         left, state = inner.choose(view, known, rng)
         gap = self._gap(view, own)

@@ -54,6 +54,11 @@ class Speculative(Sampler):
         one_of("draft", self.draft, ("left_to_right", "random"))
         whole("k", self.k, 1)
 
+    @property
+    def asks_elsewhere(self) -> bool:
+        """The canvases with its drafts."""
+        return True
+
     def step(self, canvas: Canvas, denoise: Denoiser, rng: RoundStreams) -> Canvas:
         """One block: draft, verify, keep what is accepted and the first correction."""
         view = View(canvas, denoise, rng)

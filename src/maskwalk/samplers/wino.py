@@ -54,6 +54,11 @@ class Wino(Sampler):
         real("back", self.back, 0.0, 1.0)
         one_of("verify", self.verify, ("each", "halves"))
 
+    @property
+    def asks_elsewhere(self) -> bool:
+        """Tokens given all others."""
+        return True
+
     def init(self, canvas: Canvas) -> State:
         """How many the round before accepted."""
         return {"last": torch.full_like(canvas.tokens[:, 0], FIRST)}

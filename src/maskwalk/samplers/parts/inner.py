@@ -26,6 +26,16 @@ def sampler(name: str, value: object) -> Sampler:
     raise MaskwalkError(f"{name} must be a sampler, such as confidence(block=2), not {value!r}.")
 
 
+def on_its_canvas(inner: Sampler) -> Sampler:
+    """An inner sampler that asks about its canvas as it is and nothing else, or an error."""
+    if inner.asks_elsewhere:
+        raise MaskwalkError(
+            "inner must be a sampler that asks about its canvas as it is, and about nothing else; "
+            f"{inner!r} looks ahead or back."
+        )
+    return inner
+
+
 def policy(name: str, value: object) -> UnmaskingPolicy:
     """The unmasking policy a parameter names, or an error that says what is allowed."""
     if isinstance(value, str | Spec):

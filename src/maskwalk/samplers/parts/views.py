@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor
 
+from maskwalk.decoding.policy import UnmaskingPolicy
 from maskwalk.decoding.view import View
 
 
@@ -15,7 +16,7 @@ class Behind(View):
     def __init__(self, whole: View) -> None:
         self.tokens, self.masked, self.given = whole.tokens, whole.masked, whole.given
         self.round, self.mask_id, self.score_grid = whole.round, whole.mask_id, whole.score_grid
-        self.span = whole.span
+        self.span, self.block_place = whole.span, whole.block_place
         self._denoise, self._rng, self._whole = whole._denoise, whole._rng, whole
         self._noise: Tensor | float = whole._noise if isinstance(whole, Behind) else 0.0
 
@@ -24,7 +25,7 @@ class Behind(View):
         """The whole's."""
         return self._whole.place
 
-    @property
+    @cached_property
     def whole(self) -> View:
         """The view of the whole canvas."""
         return self._whole.whole
@@ -75,7 +76,7 @@ class Part(Behind):
         super().__init__(whole)
         self.masked = whole.masked & where
         if place is not None:
-            self.place, self.span = place, span
+            self.place, self.span, self.block_place = place, span, place
 
 
 class Noisy(Behind):
@@ -84,6 +85,13 @@ class Noisy(Behind):
     def __init__(self, whole: View, noise: Float64[Tensor, "batch length"]) -> None:
         super().__init__(whole)
         self._noise = self._noise + noise
+
+
+def ask_once(view: View, inner: UnmaskingPolicy) -> None:
+    """Asks for all that a wrapper and its inner policy read, where that is more than is open here:
+    after less had been asked for it would be a second call."""
+    if inner.reads_whole:
+        view.whole.log_marginals_in(view.whole.masked)
 
 
 def gumbel(uniform: Float64[Tensor, "batch length"]) -> Float64[Tensor, "batch length"]:
