@@ -7,7 +7,7 @@ import typer
 
 from maskwalk.cli import common
 from maskwalk.cli.common import bring_in, check_device, err, out, say_notes, say_written
-from maskwalk.errors import MaskwalkError
+from maskwalk.errors import MaskwalkError, whole
 
 if TYPE_CHECKING:
     from maskwalk.bench.records import Record
@@ -51,6 +51,7 @@ def leaderboard(
     from maskwalk.report.leaderboard.page import write_board
 
     bring_in(include)
+    whole("cells", cells, 1)
     records: list[Record] = []
     for directory in directories:
         some, aside = load_newest(directory, lean=True)
