@@ -112,8 +112,9 @@ class Reaches(SharpensUnseen):
 
     def memory(self, view: View) -> Tensor:
         _ = view.log_marginals
-        assert view._marginals is not None
-        return view._marginals.data
+        table = view.whole._marginals
+        assert table is not None
+        return table.data
 
 
 class ReachesModels(Reaches, SharpensModels):
