@@ -22,6 +22,8 @@ def test_a_policys_tokens_come_out_again() -> None:
 def test_a_look_at_the_tokens_to_come_is_seen() -> None:
     for spec in HONEST:
         assert chooses_blindly(SAMPLERS.build(spec), ORACLE, EMPTY, seed=3)
+        given = EMPTY.masked_fill(torch.arange(64)[:, None] < 9, 0)  # some rows are complete
+        assert chooses_blindly(SAMPLERS.build(spec), ORACLE, given, seed=3)
     for peeking in (Peeks(), SAMPLERS.build("threshold_drawn(tau=0.4)")):
         assert not chooses_blindly(peeking, ORACLE, EMPTY, seed=3)
 

@@ -98,7 +98,9 @@ def _first_choice(
 
     def told(rows: Tensor, now: Tensor) -> None:
         if seen:
-            raise _Enough(seen[0] != now)
+            chosen = torch.zeros_like(tokens, dtype=torch.bool)
+            chosen[rows] = seen[0][rows] != now  # rows that were complete are not among them
+            raise _Enough(chosen)
         seen.append(now.clone())
 
     try:
