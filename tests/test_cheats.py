@@ -20,7 +20,7 @@ SCENES = (
 # What each breaks of the contract; the others keep it, and only the law tells them apart.
 BROKEN = {
     "Peeks": {"draws_from_the_marginals"},
-    "SharpensUnseen": {"draws_from_the_marginals"},
+    "Reaches": {"draws_from_the_marginals"},
     "SaysExact": {"exact_as_stated"},
 }
 

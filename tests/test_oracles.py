@@ -213,6 +213,16 @@ def test_the_order_of_the_turns_matters() -> None:
     ).abs().max() > 0.05
 
 
+def test_turns_in_another_order_back_as_forth() -> None:
+    """A fixed schedule that is no palindrome, by tables and by messages, as enumerated."""
+    laws = [random_chain(4, 5, seed, density=0.9) for seed in (1, 2)]
+    law = ScheduleLaw(laws, [0, 0, 1, 0])
+    tokens = canvases(law, 24, 3)
+    truth = EnumerationOracle(law)(tokens)
+    assert_same(ScheduleOracle(law)(tokens), truth)
+    assert_same(SparseOracle(law)(tokens), truth)
+
+
 def test_words_of_turns_are_tabled_once() -> None:
     laws = [random_chain(4, 10, seed) for seed in (1, 2)]
     assert len(ScheduleOracle(ScheduleLaw(laws, [0, 1] * 4 + [0])).words) == 2 * 9 - 1

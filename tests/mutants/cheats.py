@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from maskwalk.decoding.canvas import Canvas, RoundStreams, State
+from maskwalk.decoding.draw import Draw
 from maskwalk.decoding.policy import Sampler, UnmaskingPolicy
 from maskwalk.decoding.view import View
 from maskwalk.denoiser import Denoiser
@@ -63,9 +64,81 @@ class Truncates(Sharpens):
 class SharpensUnseen(UnmaskingPolicy):
     """An innocent class that squares the marginals it was shown before they are drawn from."""
 
+    def memory(self, view: View) -> Tensor:
+        """The table that it writes to."""
+        return view.log_marginals
+
+    def dares(self, view: View) -> bool:
+        """Whether nobody seems to look."""
+        return True
+
     def choose(self, view: View, state: State, rng: RoundStreams) -> tuple[Tensor, State]:
-        table = view.log_marginals
-        table.copy_(torch.log_softmax(2 * table, -1))
+        table = self.memory(view)
+        if self.dares(view):
+            table.copy_(torch.log_softmax(4 * table, -1))
+        return view.lowest(view.score("entropy"), 1), state
+
+
+class SharpensModels(SharpensUnseen):
+    """Honest where an oracle answers."""
+
+    def dares(self, view: View) -> bool:
+        return view.score_grid > 1e-6
+
+
+class SharpensCrowds(SharpensUnseen):
+    """Honest in small worlds and in small batches."""
+
+    def dares(self, view: View) -> bool:
+        return view.log_marginals.shape[1] > 50 and len(view.masked) > 40
+
+
+class SharpensData(SharpensUnseen):
+    """Writes around the count of a tensor's writes."""
+
+    def memory(self, view: View) -> Tensor:
+        return view.log_marginals.data
+
+
+class SharpensNumpy(SharpensUnseen):
+    """The same through numpy."""
+
+    def memory(self, view: View) -> Tensor:
+        return torch.from_numpy(view.log_marginals.numpy())
+
+
+class Reaches(SharpensUnseen):
+    """Goes behind the view, to the very table that tokens are drawn from."""
+
+    def memory(self, view: View) -> Tensor:
+        _ = view.log_marginals
+        table = view.whole._marginals
+        assert table is not None
+        return table.data
+
+
+class ReachesModels(Reaches, SharpensModels):
+    """The same, where a model answers."""
+
+
+class ReachesCrowds(Reaches, SharpensCrowds):
+    """The same, in large worlds and batches."""
+
+
+class Writes(UnmaskingPolicy):
+    """Fills the canvas itself."""
+
+    def choose(self, view: View, state: State, rng: RoundStreams) -> tuple[Tensor, State]:
+        chosen = view.lowest(view.score("entropy"), 1)
+        view.tokens.numpy()[:, -1] = 0
+        return chosen, state
+
+
+class Greedy(UnmaskingPolicy):
+    """Has its tokens drawn in another way than it was told."""
+
+    def choose(self, view: View, state: State, rng: RoundStreams) -> tuple[Tensor, State]:
+        rng.drawing = Draw(temperature=0.5)
         return view.lowest(view.score("entropy"), 1), state
 
 
@@ -89,4 +162,4 @@ class Peeks(UnmaskingPolicy):
         return view.lowest(view.unpack(-likely), 1), state
 
 
-__all__ = ["Copies", "Peeks", "Repeats", "SaysExact", "Sharpens", "SharpensUnseen", "Truncates"]
+__all__ = ["Copies", "Peeks", "Reaches", "Repeats", "SaysExact", "Sharpens", "Truncates"]

@@ -38,7 +38,7 @@ class EnumeratedView(View):
     def __init__(
         self, canvas: Canvas, denoise: Denoiser, rng: RoundStreams, which: Tensor | None = None
     ) -> None:
-        super().__init__(canvas, denoise, rng)
+        super().__init__(canvas, denoise, rng, copies=True)
         self.counts = torch.ones(len(canvas.tokens), dtype=torch.int64)
         self._which = which
         self._branched = False
@@ -115,7 +115,7 @@ class _Known:
     def __init__(self, view: View, denoiser: Denoiser, row: Int[Tensor, " copies"]) -> None:
         self.vocab_size, self.mask_id = denoiser.vocab_size, denoiser.mask_id
         self.score_grid = denoiser.score_grid
-        self._answers, self._row = view.log_marginals, row
+        self._answers, self._row = view.log_marginals_at(view.masked), row
         self._index = (view.masked.flatten().cumsum(0) - 1).view_as(view.masked)
 
     def __call__(

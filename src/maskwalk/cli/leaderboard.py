@@ -8,7 +8,7 @@ import typer
 
 from maskwalk.cli import common, complete
 from maskwalk.cli.common import bring_in, check_device, err, out, say_notes, say_written
-from maskwalk.errors import MaskwalkError
+from maskwalk.errors import MaskwalkError, whole
 
 if TYPE_CHECKING:
     from maskwalk.bench.records import Record
@@ -67,6 +67,7 @@ def leaderboard(
     from maskwalk.resources import at_hand, shipped
 
     bring_in(include)
+    whole("cells", cells, 1)
     records: list[Record] = []
     named = directories or list(SHIPPED)
     places = [at_hand(directory, "results") for directory in named]

@@ -106,7 +106,7 @@ def tune(
             raise MaskwalkError(f"{denoiser} is a model of text: it has no world and no task.")
         options = options_of(tokenizer, rows, model_option)
         how = {"draw": drawn[0], "ties": drawn[1], "seed": seed, "judge": judge}
-        how |= {"texts": whole("written", written, 1), "paths": whole("paths", paths, 1)}
+        how |= {"texts": whole("written", written, 1), "paths": whole("paths", paths, 1, 10_000)}
         how |= {k: v for k, v in around(preset).items() if v}  # a canvas is filled to its end
         masked, job = _on_text(denoiser, options, texts, length, count, how, device)
     else:

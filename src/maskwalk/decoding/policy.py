@@ -14,6 +14,7 @@ from torch import Tensor
 
 from maskwalk.decoding.canvas import Canvas, RoundStreams, State
 from maskwalk.decoding.checks import checked_choice
+from maskwalk.decoding.guard import Shown, changed, is_foreign
 from maskwalk.decoding.kinds import FACTORISED, SHAPED
 from maskwalk.decoding.view import View
 from maskwalk.denoiser import Denoiser
@@ -119,8 +120,14 @@ class UnmaskingPolicy(Sampler):
 
     def step(self, canvas: Canvas, denoise: Denoiser, rng: RoundStreams) -> Canvas:
         """One round: choose, ask, draw, reveal."""
-        view = View(canvas, denoise, rng)
+        foreign = is_foreign(self)
+        view = View(canvas, denoise, rng, copies=foreign)
+        shown = Shown(view, rng) if foreign else None
         choice: Any = self.choose(view, canvas.state, rng)
+        if not view.kept:
+            raise changed(self, "the marginals", canvas.round)
+        if shown is not None:
+            shown.check(self, canvas.round)
         chosen, state = checked_choice(self, choice, view.masked)
         self.check_choice(chosen, view)
         return canvas.reveal(chosen, rng.draw(view.take_marginals(chosen), chosen), state)

@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor
 
 from maskwalk.decoding.canvas import INF, Canvas, RoundStreams
+from maskwalk.decoding.guard import writes
 from maskwalk.decoding.picks import pick, ranks
 from maskwalk.decoding.scores import score
 from maskwalk.denoiser import Denoiser
@@ -17,9 +18,14 @@ from maskwalk.streams import Purpose
 
 
 class View:
-    """What a policy sees in a round; marginals are computed only if it asks for them."""
+    """What a policy sees in a round; marginals are computed only if it asks for them.
 
-    def __init__(self, canvas: Canvas, denoise: Denoiser, rng: RoundStreams) -> None:
+    `copies`: it is shown a copy of the table that tokens are drawn from (guard.py).
+    """
+
+    def __init__(
+        self, canvas: Canvas, denoise: Denoiser, rng: RoundStreams, copies: bool = False
+    ) -> None:
         self.tokens, self.masked, self.given = canvas.tokens, canvas.masked, canvas.given
         self.round, self.mask_id = canvas.round, canvas.mask_id
         self.score_grid = denoise.score_grid
@@ -28,6 +34,8 @@ class View:
         self.block_place, self._open = canvas.place, canvas.open
         self._denoise, self._rng = denoise, rng
         self._marginals: Tensor | None = None
+        self._copies, self._copy = copies, torch.empty(0)
+        self._writes = (0, 0)  # to the marginals and their copy, when they were answered
         self._asked = self.masked  # what the marginals are of: all that is masked, or a part
         self._scored: Tensor | None = None
         self._over_all: Tensor | None = None
@@ -61,7 +69,7 @@ class View:
     def log_marginals_in(self, part: Bool[Tensor, "batch length"]) -> Float[Tensor, "n vocab"]:
         """`log_marginals` of a part of what is masked; nothing else is asked for, if nobody has."""
         table = self._ask(part)
-        return table if self._asked is part else table[part[self._asked]]
+        return self._shown(table) if self._asked is part else table[part[self._asked]]
 
     def scored_in(self, part: Bool[Tensor, "batch length"]) -> Float[Tensor, "n vocab"]:
         """`scored` of a part of what is masked."""
@@ -71,7 +79,9 @@ class View:
             if self._scored is None:
                 self._scored = by_rows(self._rng.drawing.score_shape, told)
             told = self._scored
-        return told if self._asked is part else told[part[self._asked]]
+        if self._asked is not part:
+            return told[part[self._asked]]
+        return self._shown(table) if told.data_ptr() == table.data_ptr() else told
 
     def _ask(self, part: Bool[Tensor, "batch length"]) -> Float[Tensor, "rows vocab"]:
         """The marginals that hold a part's: those there are, or the part's own."""
@@ -83,8 +93,20 @@ class View:
                 self._marginals, self._over_all = over_all(self.tokens, part)
             else:
                 self._marginals = self._denoise(self.tokens, part)
+            self._copy = self._marginals.clone() if self._copies else self._marginals
+            self._writes = writes(self._marginals), writes(self._copy)
         assert self._marginals is not None
         return self._marginals
+
+    def _shown(self, table: Float[Tensor, "rows vocab"]) -> Float[Tensor, "rows vocab"]:
+        """What a policy gets to see of the table: itself, or a copy."""
+        return self._copy if self._copies else table
+
+    @property
+    def kept(self) -> bool:
+        """Whether nobody wrote to the marginals since they were answered."""
+        table = self._marginals
+        return table is None or self._writes == (writes(table), writes(self._copy))
 
     def log_marginals_at(self, chosen: Bool[Tensor, "batch length"]) -> Float[Tensor, "n vocab"]:
         """Log-marginals of some masked positions, without asking for the rest if nobody has."""

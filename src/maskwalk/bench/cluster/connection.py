@@ -2,12 +2,14 @@
 
 import logging
 import os
+import socket
 from dataclasses import dataclass
 from typing import Any
 
 from maskwalk.errors import MaskwalkError, real, whole
 
 SMALLEST = 1e-4  # of a GPU, as Ray counts
+PATIENCE = 5.0  # seconds in which an address must answer; Ray itself tries for minutes
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,23 @@ def load_ray() -> Any:
     return ray
 
 
+def check_address(address: str) -> None:
+    """Refuses an address that is none, or where nothing listens."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 2**16:
+        raise MaskwalkError(
+            f"--address is HOST:PORT of a Ray cluster, or auto, not {address[:200]!r}."
+        )
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), PATIENCE).close()
+    except (OSError, UnicodeError) as problem:
+        why = getattr(problem, "strerror", None) or "no answer"
+        raise MaskwalkError(
+            f"There is no Ray cluster to use at {address}: {why}. Start one with "
+            "`ray start --head`, or leave --address out."
+        ) from None
+
+
 def connect(cluster: Cluster) -> Any:
     """Ray, connected to the cluster; stays so until the process ends."""
     address = cluster.address or os.environ.get("RAY_ADDRESS")
@@ -61,6 +80,8 @@ def connect(cluster: Cluster) -> Any:
             f"{address} is the address of a Ray client; run the command on a node of the cluster "
             "(or with `ray job submit`), with --address auto or HOST:PORT."
         )
+    if address not in (None, "auto", "local"):
+        check_address(str(address))
     ray = load_ray()
     if ray.is_initialized():
         known = ray.get_runtime_context().gcs_address

@@ -12,6 +12,7 @@ from jaxtyping import Float64
 
 from maskwalk.bench.cell import Cell, run_cell
 from maskwalk.bench.records import Record
+from maskwalk.decoding.decode import Decoded
 from maskwalk.decoding.policy import Sampler
 from maskwalk.errors import MaskwalkError
 from maskwalk.worlds.world import build_world
@@ -47,11 +48,18 @@ class Outcome:
 
 
 def outcome(cell: Cell, sampler: Sampler | None = None) -> Outcome:
-    """Runs a cell (with `sampler` in place of the one it names) and keeps what each prompt got.
+    """Runs a cell (with `sampler` in place of the one it names) and keeps what each prompt got."""
+    return _scored(cell, *run_cell(cell, sampler=sampler))
 
-    Coherent means what the metric `coherence` means: every step possible in the world.
-    """
-    record, decoded = run_cell(cell, sampler=sampler)
+
+def traced_outcome(cell: Cell, sampler: Sampler) -> tuple[Outcome, Decoded]:
+    """`outcome`, and the very run it scores, with the trace of all its sequences."""
+    record, decoded = run_cell(cell, trace=True, sampler=sampler)
+    return _scored(cell, record, decoded), decoded
+
+
+def _scored(cell: Cell, record: Record, decoded: Decoded) -> Outcome:
+    """Coherent means what the metric `coherence` means: every step possible in the world."""
     valid = build_world(cell.world).valid(decoded.tokens)
     if valid is None:
         raise MaskwalkError(f"Nobody can check a sequence of {cell.world}: there is no verdict.")

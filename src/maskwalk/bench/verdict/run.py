@@ -2,13 +2,15 @@
 
 import shlex
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import torch
+from jaxtyping import Int
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -18,8 +20,9 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from torch import Tensor
 
-from maskwalk.analysis.contract.redraw import chooses_blindly, redrawn_share
+from maskwalk.analysis.contract.redraw import chooses_blindly, redrawn
 from maskwalk.analysis.contract.trial import broken_checks
 from maskwalk.analysis.losses import diagnose, exact_sequences
 from maskwalk.analysis.replay import check_replayable
@@ -31,12 +34,13 @@ from maskwalk.bench.time_limit import time_limit
 from maskwalk.bench.verdict.cache import Store
 from maskwalk.bench.verdict.files import write_evaluation
 from maskwalk.bench.verdict.law import departure, law_cell, reference_cell
-from maskwalk.bench.verdict.outcomes import Outcome, outcome
+from maskwalk.bench.verdict.outcomes import Outcome, outcome, traced_outcome
 from maskwalk.bench.verdict.policy import Candidate, Policy, candidate, setting_spec
 from maskwalk.bench.verdict.result import Evaluation
 from maskwalk.bench.verdict.suite import Scene, scenes
 from maskwalk.bench.verdict.verdict import Comparison, compare, judge
 from maskwalk.bench.workers import Workers
+from maskwalk.decoding.decode import Decoded
 from maskwalk.decoding.draw import DRAWS, mode_name, read_draw
 from maskwalk.decoding.kinds import FACTORISED, SHAPED
 from maskwalk.decoding.policy import Sampler
@@ -47,6 +51,7 @@ from maskwalk.resources import one_thread
 from maskwalk.worlds.tasks import TASKS
 from maskwalk.worlds.world import build_world
 
+REDRAWN = 32  # sequences of the scored run that are drawn again
 UNCONDITIONAL = TASKS.canonical("unconditional")
 
 
@@ -163,10 +168,11 @@ def _suite(
                 exact = replace(cells[scene][0], sampler=setting_spec(found.name, label))
                 cell = replace(exact, draw=drawn[0], ties=drawn[1])
                 with time_limit(timeout, f"{cell.sampler} in {scene.title}"):
-                    mine[scene, label] = _own(cell, sampler, scene)
+                    with _told(cell, scene):
+                        mine[scene, label], decoded = traced_outcome(cell, sampler)
                     bar.step(f"{label} · {scene.title}", team.ready())
                     more[scene, label] = {"loss": _loss(scene, cell, sampler)}
-                    if not _draws_as_told(scene, cell, sampler):
+                    if not _draws_as_told(cell, sampler, decoded):
                         more[scene, label] |= _measured(scene, cell, exact, sampler, store)
         for _, row in team:
             if isinstance(row, Failure):
@@ -182,11 +188,12 @@ def _suite(
     return judge(compared), baselines
 
 
-def _own(cell: Cell, sampler: Sampler, scene: Scene) -> Outcome:
-    """The policy's outcome; what it raises becomes a sentence."""
+@contextmanager
+def _told(cell: Cell, scene: Scene) -> Iterator[None]:
+    """What the policy raises becomes a sentence."""
     try:
         with user_code(f"in {scene.title}"):
-            return outcome(cell, sampler)
+            yield
     except MaskwalkError:
         raise
     except Exception as problem:
@@ -194,21 +201,29 @@ def _own(cell: Cell, sampler: Sampler, scene: Scene) -> Outcome:
         raise MaskwalkError(f"{cell.sampler} failed in {scene.title}: {what}.") from problem
 
 
-def _draws_as_told(scene: Scene, cell: Cell, sampler: Sampler) -> bool:
+def _draws_as_told(cell: Cell, sampler: Sampler, decoded: Decoded) -> bool:
     """Whether its tokens are those its choices and the denoiser's marginals imply.
 
-    As its class says, and, for a file can say anything, on this scene's own prompts.
+    As its class says, and, for a file can say anything, in the run that is scored: some of its
+    rows are drawn again without the policy, by oracle or model. Which ones, only the finished run
+    tells.
     """
     if sampler.law_kind != FACTORISED or not DRAWS.build(cell.draw).exact:
         return False
-    if scene.model:
-        return True
-    world = build_world(cell.world)
-    oracle = _denoiser(cell.denoiser, cell.world)
-    prompts = TASKS.build(cell.task, world=world, prompts=scene.replayed, seed=cell.seed).tokens
-    tokens = torch.where(prompts == world.vocab_size, oracle.mask_id, prompts)
-    trial = (sampler.in_world(world), oracle, tokens, cell.seed)
-    return redrawn_share(*trial) == 1.0 and chooses_blindly(*trial)
+    world, denoiser = build_world(cell.world), _denoiser(cell.denoiser, cell.world)
+    prompts = TASKS.build(cell.task, world=world, prompts=cell.count, seed=cell.seed).tokens
+    start = prompts.repeat_interleave(cell.per_prompt, 0)
+    start = torch.where(start == world.vocab_size, denoiser.mask_id, start)
+    if redrawn(decoded, denoiser, start, cell.seed, _some(decoded)) < 1.0:
+        return False
+    return chooses_blindly(sampler.in_world(world), denoiser, start, cell.seed)
+
+
+def _some(decoded: Decoded) -> Int[Tensor, " rows"]:
+    """Rows of a run that are drawn again, picked by its own tokens."""
+    assert decoded.trace is not None
+    picked = torch.Generator().manual_seed(int(decoded.tokens.sum()))
+    return torch.randperm(len(decoded.trace.ids), generator=picked)[:REDRAWN]
 
 
 def _measured(
@@ -219,7 +234,8 @@ def _measured(
     The reference draws exactly, whatever the policy does.
     """
     conditional = cell.task != UNCONDITIONAL
-    own = _own(law_cell(cell, conditional), sampler, scene)
+    with _told(cell, scene):
+        own = outcome(law_cell(cell, conditional), sampler)
     reference = reference_cell(exact, conditional)
     if reference.key not in store.outcomes:
         store.add(outcome(reference))

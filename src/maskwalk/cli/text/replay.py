@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from maskwalk.analysis.paths import Paths
 
+MOST_PATHS = 10_000  # a path is a decoding of every passage
+
 
 def replay(
     model: Annotated[str, typer.Argument(help=MODELS)] = "zoo:books_mdm",
@@ -78,7 +80,7 @@ def replay(
     given = [(SAMPLERS.canonical(spec), SAMPLERS.build(spec)) for spec in sampler or ()]
     for _, rule in given:
         check_replayable(rule, shape)
-    whole("count", count, 1), whole("skip", skip, 0), whole("paths", paths, 1)
+    whole("count", count, 1), whole("skip", skip, 0), whole("paths", paths, 1, MOST_PATHS)
     options = options_of(tokenizer, rows, model_option)
     text_model, every = model_and_passages(model, options, texts, length, device)
     passages = every.part(skip, count)

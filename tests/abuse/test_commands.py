@@ -1,0 +1,111 @@
+"""Commands that no other table of bad input holds: tune, leaderboard, play, convert, verify, …"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import maskwalk
+from maskwalk.bench.cluster import connection
+from maskwalk.errors import MaskwalkError
+from tests.abuse.case import Case, refused
+
+HUGE = str(10**8)
+QUESTION = '{"prompt": "1 + 1 =", "answer": "2"}\n'
+EXPERIMENT = """
+name = "small"
+count = 4
+samplers = ["left_to_right"]
+tasks = ["unconditional"]
+[[graphs]]
+title = "graph"
+graph = "st_er(nodes=12, p=0.1)"
+walk = "lazy(stay=0.5)"
+length = 6
+"""
+SMALL = {"e.toml": EXPERIMENT}
+ROWS: list[tuple[str, str, dict[str, str]]] = [
+    # the words, what is named, the files
+    ("tune --denoiser nobody", "nobody", {}),
+    ("tune --denoiser zoo:nobody", "nobody", {}),
+    ("tune --denoiser oracle --seed -1", "seed", {}),
+    ("tune --denoiser oracle --samplers bisectoin", "bisection", {}),
+    ("tune --denoiser oracle --calls 0 --world latin(n=3)", "calls", {}),
+    ("tune --denoiser oracle --judge hf:gpt2", "--judge", {}),
+    ("tune --denoiser zoo:books_mdm --task endpoints", "it has no world and no task", {}),
+    (f"tune --denoiser zoo:books_mdm --paths {HUGE}", "paths", {}),
+    ("tune --denoiser zoo:books_mdm --written 0", "written", {}),
+    ("leaderboard {dir}/none", "none", {}),
+    ("leaderboard {dir} --cells -1", "cells", {}),
+    ("leaderboard {dir} --cells 0", "cells", {}),
+    ("leaderboard {dir}", "records.jsonl", {"records.jsonl": "no record\n"}),
+    ("play --sampler bisectoin", "bisection", {}),
+    ("play --sequence -1", "sequence", {}),
+    ("play --seed -1", "seed", {}),
+    ("play --world sudoku(box=0)", "box", {}),
+    ("play" + "".join(f" --sampler random(block={n})" for n in range(1, 10)), "at most 8", {}),
+    ("convert {dir}/none.ckpt {dir}/new", "none.ckpt", {}),
+    ("convert {dir}/m.ckpt {dir}/new", "m.ckpt", {"m.ckpt": "no pickle"}),
+    ("convert {dir} {dir}/new", "holds no pickled weights", {}),
+    ("verify {dir}/none.md", "none.md", {}),
+    ("verify {dir}/a.md", "nowhere", {"a.md": "It is .5. <!-- verify: results/nowhere -->\n"}),
+    ("verify {dir}/a.md", "rm -rf", {"a.md": "It is .5. <!-- verify: `maskwalk rm -rf` -->\n"}),
+    ("text score --denoiser zoo:addition {dir}/none.jsonl", "none.jsonl", {}),
+    ("text score --denoiser zoo:addition {dir}/q.jsonl", "q.jsonl", {"q.jsonl": "not json\n"}),
+    ("text score --denoiser zoo:addition {dir}/q.jsonl --count 0", "count", {"q.jsonl": QUESTION}),
+    ("text score --denoiser zoo:addition {dir}/q.jsonl --new 0", "new", {"q.jsonl": QUESTION}),
+    ("text score --denoiser zoo:addition {dir}/q.jsonl --seed -1", "seed", {"q.jsonl": QUESTION}),
+    ("text consistency zoo:nobody", "nobody", {}),
+    ("text consistency --orders 1", "orders", {}),
+    (f"text consistency --orders {HUGE}", "orders", {}),
+    ("text consistency --count 0", "count", {}),
+    (f"text replay --paths {HUGE}", "paths", {}),
+    ("text replay --paths 0", "paths", {}),
+    ("bench {dir}/e.toml --out o --engine ray --address nope:1", "nope:1", SMALL),
+    ("bench {dir}/e.toml --out o --engine ray --address nope", "HOST:PORT", SMALL),
+    ("diagnose --engine ray --address 127.0.0.1:1", "127.0.0.1:1", {}),
+]
+
+
+@pytest.mark.parametrize(("words", "says", "files"), ROWS, ids=[row[0] for row in ROWS])
+def test_a_command_in_wrong_hands_is_a_sentence(
+    words: str,
+    says: str,
+    files: dict[str, str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    refused(Case(words, tuple(words.split()), says, files), tmp_path, capsys, monkeypatch)
+
+
+@pytest.mark.parametrize("address", ["nope:1", "nope", "host:port", "host:99999", ":1", "[::1]:1"])
+def test_an_address_where_nobody_is_does_not_keep_one_waiting(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ray itself would try for minutes, in silence; here it is never asked."""
+    monkeypatch.setattr(connection, "load_ray", lambda: pytest.fail("Ray was asked."))
+    with pytest.raises(MaskwalkError, match="Ray cluster"):
+        connection.connect(connection.Cluster(address))
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"sampler": "bisectoin"}, "bisection"),
+        ({"sampler": "bisection", "count": 0}, "count"),
+        ({"sampler": "bisection", "seed": -1}, "seed"),
+        ({"sampler": "bisection", "world": "latin(n=0)"}, "n"),
+    ],
+)
+def test_run_in_wrong_hands_is_a_sentence(given: dict[str, Any], says: str) -> None:
+    with pytest.raises(MaskwalkError, match=says):
+        maskwalk.run(**given)
+
+
+def test_records_that_are_none_are_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(MaskwalkError, match="nowhere"):
+        maskwalk.read_records(tmp_path / "nowhere")
+    (tmp_path / "records.jsonl").write_text('{"key": 3}\n')
+    with pytest.raises(MaskwalkError, match=r"Line 1 of .*records\.jsonl"):
+        maskwalk.read_records(tmp_path)

@@ -1,0 +1,98 @@
+"""Tokens are drawn from what the denoiser answered, whatever a policy does to what it is shown."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from maskwalk.analysis.contract.redraw import redrawn_share
+from maskwalk.bench.verdict.outcomes import traced_outcome
+from maskwalk.bench.verdict.run import _draws_as_told
+from maskwalk.bench.verdict.suite import Scene
+from maskwalk.decoding.decode import decode
+from maskwalk.decoding.guard import is_foreign
+from maskwalk.decoding.policy import Sampler
+from maskwalk.errors import MaskwalkError, UserCodeError
+from maskwalk.samplers import SAMPLERS
+from maskwalk.samplers.blocks import Blocks
+from tests.conftest import STANDS
+from tests.mutants import cheats
+
+LAW = STANDS["chain"]
+ORACLE = LAW.oracle()
+EMPTY = torch.full((24, LAW.length), ORACLE.mask_id)
+MODEL = Scene("tree", "st_er_p0", "unconditional", True, 6, ("left_to_right",), 4)
+CROWD = Scene("degree 7", "st_er_deg7", "endpoints", False, 48, ("left_to_right",), 4)
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_policy_that_changes_the_marginals_is_refused(inside: bool) -> None:
+    cheat = cheats.SharpensUnseen()
+    with pytest.raises(UserCodeError, match=r"changed the marginals that it was shown, in round 0"):
+        decode(Blocks(2, cheat) if inside else cheat, ORACLE, EMPTY, seed=1)
+
+
+def test_a_rule_of_the_package_is_watched_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is shown the table itself, which counts what is written to it."""
+    assert is_foreign(cheats.SharpensUnseen()) and not is_foreign(SAMPLERS.build("bisection"))
+    monkeypatch.setattr("maskwalk.decoding.policy.is_foreign", lambda sampler: False)
+    with pytest.raises(UserCodeError, match="changed the marginals"):
+        decode(cheats.SharpensUnseen(), ORACLE, EMPTY, seed=1)
+
+
+@pytest.mark.parametrize("cheat", [cheats.SharpensData(), cheats.SharpensNumpy()])
+def test_what_goes_around_the_count_changes_a_copy(cheat: Sampler) -> None:
+    assert redrawn_share(cheat, ORACLE, EMPTY, seed=3) == 1.0
+    assert redrawn_share(Blocks(2, cheat), ORACLE, EMPTY, seed=3) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("cheat", "what"), [(cheats.Writes(), "view.tokens"), (cheats.Greedy(), "rng.drawing")]
+)
+def test_the_canvas_and_the_draw_are_not_a_policys_to_change(cheat: Sampler, what: str) -> None:
+    with pytest.raises(UserCodeError, match=f"changed {what} that it was shown"):
+        decode(cheat, ORACLE, EMPTY, seed=1)
+
+
+def test_the_file_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from maskwalk import SAMPLERS, UnmaskingPolicy\n\n\n"
+        "@SAMPLERS.register('halves')\n"
+        "class Halves(UnmaskingPolicy):\n"
+        "    def choose(self, view, state, rng):\n"
+        "        view.log_marginals.mul_(0.5)\n"
+        "        return view.masked, state\n"
+    )
+    from maskwalk.bench.verdict.policy import candidate
+
+    (sampler,) = candidate(f"{file}:Halves").settings.values()
+    with pytest.raises(MaskwalkError, match=r"Halves in .*mine\.py changed the marginals"):
+        decode(sampler, ORACLE, EMPTY, seed=1)
+
+
+@pytest.mark.parametrize(
+    ("cheat", "scene"), [(cheats.SharpensModels(), MODEL), (cheats.SharpensCrowds(), CROWD)]
+)
+def test_a_cheat_that_waits_is_refused_in_the_run_that_is_scored(
+    cheat: Sampler, scene: Scene
+) -> None:
+    assert redrawn_share(cheat, ORACLE, EMPTY, seed=3) == 1.0  # nothing to be seen on a small law
+    with pytest.raises(UserCodeError, match="changed the marginals"):
+        traced_outcome(scene.cell(), cheat)
+
+
+@pytest.mark.parametrize(
+    ("cheat", "scene"), [(cheats.ReachesModels(), MODEL), (cheats.ReachesCrowds(), CROWD)]
+)
+def test_the_run_that_is_scored_is_drawn_again(cheat: Sampler, scene: Scene) -> None:
+    """Models included, and in the batch it was run in."""
+    assert redrawn_share(cheat, ORACLE, EMPTY, seed=3) == 1.0
+    cell = scene.cell()
+    assert not _draws_as_told(cell, cheat, traced_outcome(cell, cheat)[1])
+
+
+@pytest.mark.parametrize("scene", [MODEL, CROWD])
+def test_an_honest_run_is_believed(scene: Scene) -> None:
+    cell, rule = scene.cell(), SAMPLERS.build("entropy(block=2)")
+    assert _draws_as_told(cell, rule, traced_outcome(cell, rule)[1])
