@@ -6,8 +6,8 @@ Two questions, at the vocabularies of BERT and LLaDA. One draw: `draw(temperatur
 log-marginals against `argmax` of it. A whole decoding: `blocks(32, low_confidence(steps=32))` of 64
 masked positions behind a prompt of 16, one a step, against a loop written as LLaDA's (softmax and
 argmax of every position, top-k of what is masked). The network is a fixed table of logits, so what
-is measured is the decoding. All take turns in one process on one thread, the best of several times
-counts, and both decodings have to give the same tokens.
+is measured is the decoding. All take turns in one process on one thread; the seconds are the
+processor's, the best of several times counts, and both decodings have to give the same tokens.
 """
 
 import argparse
@@ -63,9 +63,9 @@ def best_of(times: int, *functions: Callable[[], Tensor]) -> list[float]:
     seconds = [float("inf")] * len(functions)
     for _ in range(times):
         for number, function in enumerate(functions):
-            begin = time.perf_counter()
+            begin = time.process_time()
             function()
-            seconds[number] = min(seconds[number], time.perf_counter() - begin)
+            seconds[number] = min(seconds[number], time.process_time() - begin)
     return seconds
 
 
