@@ -56,7 +56,7 @@ def test_add_a_sampler(
     assert "coherence" in run(*sample, "--count", "8")
     said = " ".join(run(*evaluate, "--workers", "0").split())
     assert "Contract: kept (3 settings)" in said
-    assert "Verdict: MyPolicy is, with the oracle" in said
+    assert "Verdict: With the oracle, MyPolicy is" in said
     exec(compile(check, "add_a_sampler.md", "exec"), {})
     del SAMPLERS._makers["my_policy"], sys.modules["my_policy"]
 

@@ -17,12 +17,14 @@ from maskwalk.bench.verdict.law import departure
 from maskwalk.bench.verdict.outcomes import Outcome
 from maskwalk.bench.verdict.read import EVALUATION, SETTING
 from maskwalk.bench.verdict.result import Evaluation
+from maskwalk.bench.verdict.verdict import Comparison
 from maskwalk.bench.verdict.words import _listed, calls
 from maskwalk.reading import Wrong, number, table
 from maskwalk.report.points import Point, beyond_noise
 from maskwalk.report.series import Line, Series, _shared
 from maskwalk.report.series import Point as OnLine
 from maskwalk.report.standings import _budgets
+from maskwalk.report.study import Study
 from maskwalk.report.summary import _gap
 from maskwalk.stats import Estimate
 from maskwalk.worlds.exact.chance import pick, sparse_rows
@@ -98,7 +100,7 @@ def test_a_difference_counts_in_either_direction_and_needs_no_error() -> None:
 
 def test_the_widest_gap_of_a_crowd_is_one_of_many() -> None:
     """Eleven samplers at equal cost are 55 pairs; the ends of such a crowd differ by chance."""
-    study: Any = None  # nothing is said, so nobody is named
+    study = object.__new__(Study)  # nothing is said, so nobody is named
     crowd = [point(0.25 * 2**0.5 * k / 10) for k in range(11)]
     assert _gap(study, METRICS.cost, crowd) is None
 
@@ -147,7 +149,9 @@ def test_the_ends_of_a_range_are_in_it() -> None:
 
 def test_what_a_truncated_draw_leaves_out_is_said_from_least_to_most() -> None:
     def said(draw: str, *lost: float) -> str:
-        rows: Any = tuple(SimpleNamespace(loss={"lost": x}) for x in lost)
+        rows = tuple(object.__new__(Comparison) for _ in lost)
+        for row, x in zip(rows, lost):
+            object.__setattr__(row, "loss", {"lost": x})
         return Evaluation("p", "own", ("p",), {}, rows, {}, 0.0, draw)._left_out()
 
     assert said("draw(floor=0.2)", 0.25, 0.5, 0.1).endswith(
@@ -212,7 +216,7 @@ def test_random_rows_are_distributions_with_so_many_entries() -> None:
 
 def test_an_axis_of_powers_is_logarithmic() -> None:
     def over(*places: float) -> Series:
-        points = [OnLine(x, Estimate(1.0, None, 1), 0) for x in places]
+        points = [OnLine(x, Estimate(1.0, 0.0, 1), 0) for x in places]
         return Series("a", "t", "t", METRICS.cost, [], [Line(0, "l", "f", points)])
 
     assert over(1, 4, 16).logarithmic and not over(1, 4, 15).logarithmic

@@ -221,7 +221,8 @@ def test_records_of_an_earlier_schema_give_a_whole_page(name: str):
     for one in ("summary", "figures", "tables", *sections):
         assert f'id="{one}"' in text
     other = {"paper": "texts", "language": "traces"}[name]
-    assert f'id="{other}"' not in text and "NaN" not in text
+    shown = re.sub(r"[A-Za-z0-9+/=]{200,}", "", text)  # packed data may spell anything
+    assert f'id="{other}"' not in shown and "NaN" not in shown
 
 
 # ------------------------------------------------------------------------------- one sample

@@ -772,7 +772,7 @@ def test_mistakes_on_the_command_line(cli: Cli, judge: Judge, tmp_path: Path) ->
         (("text", "replay", "--count", "1000", "--skip", "25"), "There are 1024 held-out passages"),
         (("text", "replay", "--length", "257"), "--length is 1 to 256"),
         (("text", "replay", "--length", "0"), "--length is 1 to 256"),
-        (("text", "replay", "--paths", "0"), "paths must be a whole number at least 1"),
+        (("text", "replay", "--paths", "0"), "paths must be a whole number from 1 to 10000"),
         (("text", "replay", "--sampler", "p2(steps=3)"), "cannot be replayed"),
         (
             ("text", "replay", "zoo:books_ar", "--length", "4", "--sampler", "random"),

@@ -272,9 +272,11 @@ def _grown(text: str, factor: float) -> str:
     if text in (HELD_OUT, ALL) or factor == 1.0:
         return text
     spec = parse(text)
-    for key in GROWING & set(spec.kwargs):
-        spec.kwargs[key] = max(1, round(spec.kwargs[key] * factor))
-    return SAMPLERS.canonical(str(spec))
+    grown = {
+        key: max(1, round(value * factor)) if key in GROWING else value
+        for key, value in spec.kwargs.items()
+    }
+    return SAMPLERS.canonical(str(replace(spec, kwargs=grown)))
 
 
 def name_of(source: str) -> str:

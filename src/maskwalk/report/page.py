@@ -238,7 +238,7 @@ def _unplayed(study: Study) -> str:
     if any(record.get("trace") for record in study.records):
         return ""
     for (_, _, s), record in study.cells.items():
-        if record["denoiser"] == "oracle" and "†" not in study.label(s):
+        if record.get("denoiser") == "oracle" and "†" not in study.label(s):
             words = ["maskwalk", "play", "--world", str(record["world"])]
             words += ["--task", str(record["task"]), "--sampler", str(record["sampler"])]
             return shlex.join(words)

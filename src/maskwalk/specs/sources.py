@@ -45,7 +45,7 @@ def versions(*specs: str) -> tuple[str, ...]:
 
 def code_of(maker: Callable[..., Any]) -> dict[str, str]:
     """The user's files that define a class or function; none for what is shipped."""
-    return _by_name(_code(maker)) if not _shipped(maker.__module__) else {}
+    return _by_name(_code(maker)) if not _shipped(str(maker.__module__)) else {}
 
 
 def named_files(text: str) -> list[str]:

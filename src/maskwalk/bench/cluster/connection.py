@@ -80,14 +80,14 @@ def connect(cluster: Cluster) -> Any:
             f"{address} is the address of a Ray client; run the command on a node of the cluster "
             "(or with `ray job submit`), with --address auto or HOST:PORT."
         )
-    if address not in (None, "auto", "local"):
-        check_address(str(address))
     ray = load_ray()
     if ray.is_initialized():
         known = ray.get_runtime_context().gcs_address
         if address not in (None, "auto", known):
             raise MaskwalkError(f"This process is connected to the Ray cluster {known} already.")
         return ray
+    if address not in (None, "auto", "local"):
+        check_address(str(address))
     _quiet(ray)
     options: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
     if address is None:
