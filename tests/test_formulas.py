@@ -20,13 +20,13 @@ from maskwalk.bench.verdict.result import Evaluation
 from maskwalk.bench.verdict.verdict import Comparison
 from maskwalk.bench.verdict.words import _listed, calls
 from maskwalk.reading import Wrong, number, table
+from maskwalk.report.estimates import Estimate
 from maskwalk.report.points import Point, beyond_noise
 from maskwalk.report.series import Line, Series, _shared
 from maskwalk.report.series import Point as OnLine
 from maskwalk.report.standings import _budgets
 from maskwalk.report.study import Study
 from maskwalk.report.summary import _gap
-from maskwalk.stats import Estimate
 from maskwalk.worlds.exact.chance import pick, sparse_rows
 from maskwalk.worlds.metrics import METRICS
 
@@ -216,7 +216,7 @@ def test_random_rows_are_distributions_with_so_many_entries() -> None:
 
 def test_an_axis_of_powers_is_logarithmic() -> None:
     def over(*places: float) -> Series:
-        points = [OnLine(x, Estimate(1.0, 0.0, 1), 0) for x in places]
+        points = [OnLine(x, Estimate(1.0, None, 1, {}), 0) for x in places]
         return Series("a", "t", "t", METRICS.cost, [], [Line(0, "l", "f", points)])
 
     assert over(1, 4, 16).logarithmic and not over(1, 4, 15).logarithmic

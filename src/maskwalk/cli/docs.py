@@ -27,7 +27,9 @@ def docs(
     if not page:
         for name in complete.page_names():
             title = FIRST.search(read(name))
-            out.print(f"{name:<24}{title.group(1) if title else ''}")
+            out.print(
+                f"{name:<24}{title.group(1) if title else ''}", no_wrap=True, overflow="ellipsis"
+            )
         return
     name = page.removeprefix("docs/").removesuffix(".md")
     if name not in complete.page_names():
