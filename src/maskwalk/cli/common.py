@@ -68,7 +68,11 @@ Denoiser = Annotated[
 ]
 Task = Annotated[
     str,
-    typer.Option(help="unconditional, endpoints or bottleneck.", autocompletion=complete.tasks),
+    typer.Option(
+        help="What is given: unconditional, endpoints, bottleneck, prefix(share=0.5), …; "
+        "`maskwalk list tasks`.",
+        autocompletion=complete.tasks,
+    ),
 ]
 Preset = Annotated[
     str,
