@@ -1,6 +1,7 @@
 """Commands that no other table of bad input holds: tune, leaderboard, play, convert, verify, …"""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -84,7 +85,10 @@ def test_an_address_where_nobody_is_does_not_keep_one_waiting(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ray itself would try for minutes, in silence; here it is never asked."""
-    monkeypatch.setattr(connection, "load_ray", lambda: pytest.fail("Ray was asked."))
+    ray = SimpleNamespace(
+        is_initialized=lambda: False, init=lambda **_: pytest.fail("Ray was asked.")
+    )
+    monkeypatch.setattr(connection, "load_ray", lambda: ray)
     with pytest.raises(MaskwalkError, match="Ray cluster"):
         connection.connect(connection.Cluster(address))
 
