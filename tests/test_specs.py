@@ -217,3 +217,10 @@ def test_a_file_that_is_loaded_again_has_its_new_defaults(tmp_path: Path) -> Non
         )
         load_plugin(str(file))
         assert GRAPHS.canonical("edited_defaults") == f"edited_defaults(n=3, k={value})"
+
+
+def test_a_spec_that_is_changed_leaves_the_next_one_alone() -> None:
+    for _ in range(2):
+        spec = parse("outer(k=1, inner=part(n=2))")
+        assert spec == Spec("outer", (), {"k": 1, "inner": Spec("part", (), {"n": 2})})
+        spec.kwargs["k"], spec.kwargs["inner"].kwargs["n"] = 5, 6

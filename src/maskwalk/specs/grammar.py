@@ -1,6 +1,7 @@
 """Spec strings: Python's own grammar, read and never evaluated."""
 
 import ast
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -34,7 +35,7 @@ def parse(text: str) -> Spec:
     """Reads a spec string; anything but names, literals and nested specs is refused."""
     if not isinstance(text, str):
         raise MaskwalkError(f"A spec is a string, not {shown(text)}. {HINT}")
-    return _parse(text)
+    return deepcopy(_parse(text))  # what a caller does to it stays theirs
 
 
 @lru_cache(maxsize=4096)
