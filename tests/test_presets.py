@@ -1,5 +1,7 @@
 """Presets: what they stand for can be built, pasted back, and is what the public code does."""
 
+import csv
+import io
 import json
 import shlex
 from collections.abc import Callable
@@ -7,10 +9,13 @@ from collections.abc import Callable
 import pytest
 import torch
 
+from maskwalk import run
 from maskwalk.bench.cell import Cell
 from maskwalk.decoding.draw import DRAWS, decoding_of, mode_name, preset_sampler, race, read_draw
 from maskwalk.decoding.kinds import SHAPED, result_kind
 from maskwalk.decoding.presets import PRESETS
+from maskwalk.report.arrange import arrange
+from maskwalk.report.formats import long_csv
 from maskwalk.samplers import SAMPLERS
 
 DECODERS = [name for name, preset in PRESETS.items() if preset.sampler]
@@ -52,6 +57,31 @@ def test_a_name_of_a_draw_is_that_of_a_preset_for_any_sampler() -> None:
     assert mode_name(*read_draw("llada")) == "draw(temperature=0, over='all'), ties index"
     assert preset_sampler("exact", "bisection") == "bisection"
     assert preset_sampler("draw(top_p=0.9)", "bisection") == "bisection"
+
+
+def test_every_result_says_its_decoding_in_a_line_that_brings_it_back(
+    cli: Callable[..., tuple[int, str, str]],
+) -> None:
+    """In a notebook, in the table of all records of a report, and in what `diagnose` prints."""
+    drawn = {"draw": "draw(top_p=0.9)", "ties": "index"}
+    world = "walk(graph=st_er(nodes=5, p=0.2), law=lazy(stay=0.2), length=6)"
+    result = run(world=world, sampler="corrected(inner=entropy(block=2))", count=8, **drawn)
+    again = Cell.checked(
+        world=world, task="unconditional", **options(result.decoding), count=8, length=None
+    )
+    assert again.key == result.cell.key
+    assert result.row()["decoding"] == result.decoding
+    (row,) = csv.DictReader(io.StringIO(long_csv(arrange([result.record]))))
+    assert row["decoding"] == result.decoding
+
+    words = ["diagnose", "--world", world, "--samplers", "entropy(block=2)", "--count", "4"]
+    words += ["--draw", drawn["draw"], "--ties", drawn["ties"]]
+    code, shown, said = cli(*words)
+    assert code == 0, said
+    line = "--sampler 'entropy(block=2)' --draw 'draw(top_p=0.9)' --ties index"
+    assert line in shown.splitlines()
+    code, shown, said = cli(*words, "--json")
+    assert [row["decoding"] for row in json.loads(shown)] == [line], said
 
 
 def test_the_commands(cli: Callable[..., tuple[int, str, str]]) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from maskwalk.decoding.draw import decoding_in
 from maskwalk.report import write_report
 from maskwalk.report.arrange import arrange
 from maskwalk.report.budgets import front_samplers
@@ -209,6 +210,20 @@ def test_the_papers_value_is_beside_ours_and_tells_the_difference(open_page: Any
     assert "paper " in tab.locator("#tip").inner_text()
 
 
+def test_a_click_on_a_point_copies_its_decoding_as_options(open_page: Any):
+    records = small(modes=1)
+    tab = open_page(records)
+    tab.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    point = tab.locator(".panel[data-metric='coherence'] .point path").first
+    point.hover(force=True)
+    shown = tab.locator("#tip").inner_text().splitlines()
+    (line,) = (text.removeprefix("as options: ") for text in shown if text.startswith("as options"))
+    assert line in {decoding_in(record) for record in records}
+    point.click(force=True)
+    tab.wait_for_function("document.querySelector('#tip').innerText.includes('copied: ')")
+    assert tab.evaluate("navigator.clipboard.readText()") == line
+
+
 def test_a_third_world_is_drawn_with_its_own_metric(open_page: Any):
     tab = open_page(fake_records.coins())
     assert [f.get_attribute("data-metric") for f in tab.locator("#figures .panel").all()] == [
@@ -219,7 +234,7 @@ def test_a_third_world_is_drawn_with_its_own_metric(open_page: Any):
     tab.locator("[data-metric='heads'] .point").first.focus()
     words = tab.locator("#tip").inner_text()
     assert "heads shown " in words and " ± 0.10" in words  # its own title and digits
-    assert words.endswith("n = 256; ± half of a 95 % interval")
+    assert "n = 256; ± half of a 95 % interval" in words
     assert tab.locator("#budgets tbody tr").count() == 1
     tab.set_viewport_size({"width": 390, "height": 800})
     assert tab.evaluate("document.documentElement.scrollWidth") <= 390

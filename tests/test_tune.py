@@ -15,6 +15,7 @@ from maskwalk.bench.tuning.candidates import Knob, bisection_calls, knobs, setti
 from maskwalk.bench.tuning.result import choose, front, summary, within
 from maskwalk.bench.tuning.search import Search, check_budgets, load_rows
 from maskwalk.decoding.decode import decode
+from maskwalk.decoding.draw import decoding_of, read_draw
 from maskwalk.decoding.generation import generate
 from maskwalk.denoisers.language import load
 from maskwalk.denoisers.language.standins import STAND_INS
@@ -152,7 +153,9 @@ def test_tune_on_a_model_of_the_users_own(
     code, out, err = cli(*words)
     assert code == 0, err
     assert "bits a token" in out and "Best with 3 calls by likelihood" in out
-    assert 'Next: --sampler "' in out
+    best = told["best"][0]["best"]
+    assert f"Next: {found[best]['decoding']}" in out.splitlines()
+    assert found[best]["decoding"] == decoding_of(best, *read_draw("exact"))
     assert (tmp_path / "tuned" / "tune.jsonl").read_text() == lines
     assert len(load_rows(tmp_path / "tuned" / "tune.jsonl")) > len(found)  # pilots, too
 

@@ -98,7 +98,7 @@ def diagnose(
     from maskwalk.bench.run import Run, Unfinished
     from maskwalk.bench.subject import Subject
     from maskwalk.bench.text_diagnosis import resolved, text_jobs
-    from maskwalk.decoding.draw import read_draw
+    from maskwalk.decoding.draw import decoding_in, read_draw
     from maskwalk.decoding.policy import SAMPLERS
     from maskwalk.denoisers.language.source import is_text_model
     from maskwalk.errors import whole
@@ -159,10 +159,14 @@ def diagnose(
             failed = problem
         known = {row["key"]: row for row in load_rows(file)}
     rows = [known[job.key] for job in work if job.key in known]
+    decodings = [decoding_in(row) for row in rows]
     if as_json:
-        print(json.dumps(rows))
+        print(json.dumps([row | {"decoding": line} for row, line in zip(rows, decodings)]))
     elif rows:
         out.print(text_table(rows) if on_text else table(rows))
+        out.print("As options, to be pasted behind a command:", style="dim")
+        for line in dict.fromkeys(decodings):
+            out.print(line, soft_wrap=True, markup=False, highlight=False)
     if failed is not None:
         raise failed
     if out_dir is not None:

@@ -90,10 +90,10 @@ def sample(
 def summary(record: "Record") -> dict[str, Any]:
     """What --json prints: the settings and every number, flat."""
     from maskwalk.bench.records import numbers
-    from maskwalk.decoding.draw import decoding_of
+    from maskwalk.decoding.draw import decoding_in
     from maskwalk.worlds.walks.world import walk_parts
 
     left_out = ("schema", "key", "metrics", "trace", "described")
     settings = {key: value for key, value in record.items() if key not in left_out}
-    settings["decoding"] = decoding_of(record["sampler"], record["draw"], record["ties"])
+    settings["decoding"] = decoding_in(record)
     return {**settings, **(walk_parts(record["world"]) or {}), **numbers(record)}

@@ -90,8 +90,8 @@ def tune(
     from maskwalk.bench.run import Run
     from maskwalk.bench.tuning.result import summary
     from maskwalk.bench.tuning.search import FILE, Search, check_budgets, load_rows
-    from maskwalk.decoding.draw import read_draw
-    from maskwalk.decoding.presets import around
+    from maskwalk.decoding.draw import decoding_of, read_draw
+    from maskwalk.decoding.presets import around, around_line
     from maskwalk.denoisers.language.source import is_text_model
     from maskwalk.samplers import SAMPLERS
 
@@ -128,8 +128,11 @@ def tune(
         trials = search.trials(specs)
         run_jobs(Run(trials, path, place, load_rows))
         found = summary(search.rows(trials), budgets)
+    rest = around_line(**around(preset)) if is_text_model(denoiser) else ""
+    decodings = {s["sampler"]: decoding_of(s["sampler"], *drawn) + rest for s in found["settings"]}
     if as_json:
-        print(json.dumps(found))
+        settings = [s | {"decoding": decodings[s["sampler"]]} for s in found["settings"]]
+        print(json.dumps(found | {"settings": settings}))
         return
     out.print(table(found))
     for one in found["best"]:
@@ -137,7 +140,8 @@ def tune(
         line = f"Best with {one['calls']} calls by {one['by']}: {one['best']}{others}"
         out.print(line, soft_wrap=True)
     if found["best"]:
-        out.print(f'Next: --sampler "{found["best"][0]["best"]}"', soft_wrap=True)
+        line = decodings[found["best"][0]["best"]]
+        out.print(f"Next: {line}", soft_wrap=True, markup=False, highlight=False)
 
 
 def _on_text(

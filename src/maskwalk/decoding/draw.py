@@ -5,9 +5,10 @@ truncation, or by the race of published code in bfloat16 or float32. Commands an
 by a spec, `draw(top_p=0.9)`, or by a preset (presets.py), which also says how ties are broken.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import log
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -218,6 +219,14 @@ def short_draw(draw: str) -> str:
 def decoding_of(sampler: str, draw: str, ties: str) -> str:
     """A whole decoding in one line of options, to be pasted behind a command."""
     return decoding_line(sampler, short_draw(draw), ties)
+
+
+def decoding_in(record: Mapping[str, Any], with_sampler: bool = True) -> str | None:
+    """The same of a record or a row of results; None where no tokens were drawn."""
+    sampler, draw, ties = (record.get(key) for key in ("sampler", "draw", "ties"))
+    if not sampler or not draw or not ties:
+        return None
+    return decoding_line(sampler if with_sampler else None, short_draw(draw), ties)
 
 
 def preset_sampler(preset: str, default: str) -> str:

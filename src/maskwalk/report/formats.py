@@ -5,6 +5,7 @@ import io
 from typing import Any
 
 from maskwalk.bench.records import numbers
+from maskwalk.decoding.draw import decoding_in
 from maskwalk.decoding.kinds import SHAPED
 from maskwalk.report.estimates import Estimate, published
 from maskwalk.report.study import Study
@@ -74,7 +75,7 @@ def long_csv(study: Study) -> str:
             "sampler": record["sampler"],
             **_law(study, (mode, panel, sampler)),
         }
-        row |= {key: record.get(key) for key in SETTINGS}
+        row |= {key: record.get(key) for key in SETTINGS} | {"decoding": decoding_in(record)}
         paper = published(record, study.quality)
         row |= {"published": paper.value, "published_sd": paper.sd} if paper else {}
         rows.append(row | numbers(record))

@@ -10,6 +10,7 @@ from typing import Any
 
 from maskwalk.bench.records import Record
 from maskwalk.bench.stored import loaded
+from maskwalk.decoding.draw import decoding_in
 from maskwalk.report.budgets import crowded
 from maskwalk.report.estimates import Estimate, finite, floor_of, published
 from maskwalk.report.frames import frames
@@ -34,8 +35,11 @@ def page_data(
 ) -> Data:
     """What the figures, traces and texts draw, as compactly as is readable."""
     texts = text_panels(study)
+    drawn = {place: decoding_in(record, False) for place, record in study.cells.items()}
+    draws = sorted({line for line in drawn.values() if line})
     cells: list[Data] = [
         {"m": m, "p": p, "s": s}
+        | ({"d": draws.index(line)} if (line := drawn[m, p, s]) else {})
         | _cell(study, record)
         | _law(study, (m, p, s))
         | (_traced(record) if traced is None or (m, p) in traced else {})
@@ -53,6 +57,7 @@ def page_data(
         "metrics": [_metric(metric) for metric in _told(study)],
         **_legend(study),
         "panels": [{"title": p.title, "task": p.task} for p in study.panels],
+        "draws": draws,
         "cells": cells,
         "casts": casts(study, traces),
         "references": [

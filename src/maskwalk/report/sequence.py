@@ -10,7 +10,7 @@ from rich.text import Text
 from maskwalk.bench import labels
 from maskwalk.bench.kinds import kind_of
 from maskwalk.bench.records import Record, TraceRecord
-from maskwalk.decoding.draw import decoding_of
+from maskwalk.decoding.draw import decoding_in
 from maskwalk.decoding.kinds import MARK, SHAPED
 from maskwalk.report.estimates import INTERVAL, Estimate, estimate, floor_of, number, with_interval
 from maskwalk.report.frames import Frame, frames
@@ -60,8 +60,7 @@ def _settings(record: Record) -> Table:
             table.add_row(Text(title, style="dim"), Text(value))
     kind = kind_of(record)
     table.add_row(Text("kind", style="dim"), Text(kind + MARK * (kind == SHAPED)))
-    if "draw" in record:
-        line = decoding_of(record["sampler"], record["draw"], record["ties"])
+    if line := decoding_in(record):
         table.add_row(Text("as options", style="dim"), Text(line))
     return table
 

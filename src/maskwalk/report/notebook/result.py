@@ -15,6 +15,7 @@ from maskwalk.bench.cell import Cell
 from maskwalk.bench.labels import samplers
 from maskwalk.bench.records import Record, numbers
 from maskwalk.decoding.decode import Decoded
+from maskwalk.decoding.draw import decoding_of
 from maskwalk.report.estimates import INTERVAL, estimate, with_interval
 from maskwalk.report.notebook.shown import Shown, html_table, table
 from maskwalk.report.notebook.trace import RunTrace
@@ -77,6 +78,11 @@ class Result:
         return self.cell.sampler
 
     @property
+    def decoding(self) -> str:
+        """Sampler, draw and ties as options, to be pasted behind a command."""
+        return decoding_of(self.cell.sampler, self.cell.draw, self.cell.ties)
+
+    @property
     def coherence(self) -> Number | None:
         """The share of sequences that the world can produce; None where nobody can say."""
         return self.metrics.get(COHERENCE)
@@ -136,6 +142,7 @@ class Result:
     def row(self) -> dict[str, Any]:
         """The settings and every number there is, flat."""
         settings = {key: self.record.get(key) for key in (*SETTINGS, "seconds", "key")}
+        settings["decoding"] = self.decoding
         measured = numbers(self.record).items()
         return settings | {key: value for key, value in measured if value is not None}
 
@@ -163,6 +170,7 @@ class Result:
 
     def _repr_html_(self) -> str:
         settings = [(key, str(self.record.get(key))) for key in SETTINGS]
+        settings.append(("as options", self.decoding))
         notes = "".join(f"<p>Note: {escape(note)}.</p>" for note in self.record["notes"])
         lines = escape("\n".join(self.shown_sequences()))
         parts = (

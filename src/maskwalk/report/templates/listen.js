@@ -1,4 +1,5 @@
-// Mouse and touch: the nearest point speaks; a drag zooms; a double click resets.
+// Mouse and touch: the nearest point speaks, and a click copies its options; a drag zooms; a double
+// click resets.
 function listen(root, figure, points, { frame, back, width }) {
   const key = figure.dataset.metric + figure.dataset.panel;
   let start = null, brush = null;
@@ -7,6 +8,7 @@ function listen(root, figure, points, { frame, back, width }) {
     const [px, py] = [(event.clientX - box.left) * scale, (event.clientY - box.top) * scale];
     return [clamp(px, frame[0], frame[2]), clamp(py, frame[1] - 8, frame[3])];
   };
+  const nearby = (px, py) => points.map((p) => ({ p, d: Math.hypot(p.x - px, p.y - py) })).reduce((a, b) => (b.d < a.d ? b : a), { d: 22 }).p;
   const stop = () => { brush?.remove(); start = brush = null; };
   root.addEventListener("pointerdown", (event) => { if (event.pointerType === "mouse" && !event.button) start = at(event); });
   root.addEventListener("pointermove", (event) => {
@@ -18,10 +20,14 @@ function listen(root, figure, points, { frame, back, width }) {
       ["x", "y", "width", "height"].forEach((name, i) => brush.setAttribute(name, area[i]));
       return;
     }
-    const near = points.map((p) => ({ p, d: Math.hypot(p.x - px, p.y - py) })).reduce((a, b) => (b.d < a.d ? b : a), { d: 22 });
-    light(near.p ? near.p.cell.s : null);
-    if (near.p) showTip(labelOf(near.p.cell), tell(near.p.cell) + matesOf(near.p, figure.dataset.metric), event.clientX, event.clientY);
+    const p = nearby(px, py);
+    light(p ? p.cell.s : null);
+    if (p) showTip(labelOf(p.cell), tell(p.cell) + matesOf(p, figure.dataset.metric), event.clientX, event.clientY);
     else hideTip();
+  });
+  root.addEventListener("click", (event) => {
+    const p = nearby(...at(event)), options = p && asOptions(p.cell);
+    if (options && navigator.clipboard) navigator.clipboard.writeText(options).then(() => showTip(labelOf(p.cell), `copied: ${options}`, event.clientX, event.clientY), () => {});
   });
   root.addEventListener("pointerup", (event) => {
     const from = start, zooms = brush;

@@ -16,7 +16,11 @@ function usualCount(estimates) {
   return [...counts].reduce((a, b) => (b[1] > a[1] ? b : a), [null, 0])[0];
 }
 
-// Every number of a cell, a line a metric.
+// The whole decoding of a cell as options, to be pasted behind a command.
+const inShell = (spec) => (spec.includes("'") ? `"${spec}"` : `'${spec}'`);
+const asOptions = ({ s, d }) => (d == null ? null : `--sampler ${inShell(data.samplers[s].spec)} ${data.draws[d]}`);
+
+// Every number of a cell, one line per metric.
 function tell(cell) {
   const metrics = data.metrics.filter((m) => cell.e[m.key]);
   const usual = usualCount(metrics.map((m) => cell.e[m.key]));
@@ -34,6 +38,8 @@ function tell(cell) {
   }
   if (cell.law) lines.push(`${MARK} shaped: ${cell.law}`);
   lines.push(`${usual == null ? "" : `${counted(usual)}; `}${INTERVAL}`);
+  const options = asOptions(cell);
+  if (options) lines.push(`as options: ${options}`);
   return lines.join("\n");
 }
 
