@@ -15,8 +15,9 @@ from safetensors.torch import load_file, save_file
 
 from maskwalk.denoisers.language import LanguageModel, load
 from maskwalk.denoisers.language.checkpoint import read_config
+from maskwalk.denoisers.language.mdlm import load_mdlm
 from maskwalk.denoisers.language.native import NATIVE, native_config
-from maskwalk.denoisers.language.standins import write_dream, write_llada, write_mdlm
+from maskwalk.denoisers.language.standins import STAND_INS, write_dream, write_llada, write_mdlm
 from maskwalk.denoisers.language.streaming import files_of, streamed, tensors_of
 from maskwalk.errors import MaskwalkError
 from tests.test_language_published import canvas, copied
@@ -90,6 +91,40 @@ def test_weights_go_where_they_are_told(folder: Path, models: dict[str, Language
     for wrong, says in (({"model": "cpu"}, r"says nothing of lm_head"), ("nowhere", "must be")):
         with pytest.raises(MaskwalkError, match=says):
             load(folder / "dream", device_map=wrong)
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2"])
+def test_classes_of_transformers_are_read_onto_the_device_where_accelerate_is(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Told by the device map that `from_pretrained` is given; the answers are the same."""
+    pytest.importorskip("accelerate")
+    source, told = STAND_INS[name](tmp_path / name), []
+    by_class = transformers.PreTrainedModel.from_pretrained.__func__
+
+    def watched(cls: Any, *args: Any, **options: Any) -> Any:
+        told.append(options.get("device_map"))
+        return by_class(cls, *args, **options)
+
+    monkeypatch.setattr(transformers.PreTrainedModel, "from_pretrained", classmethod(watched))
+    model = load(source)
+    monkeypatch.setattr("maskwalk.denoisers.language.networks.find_spec", lambda _: None)
+    through_memory = load(source)
+    assert told == [{"": "cpu"}, None]
+    tokens = torch.tensor([[7, 8, 9, model.mask]])
+    assert torch.equal(model.denoiser(tokens), through_memory.denoiser(tokens))
+
+
+def test_mdlm_is_read_onto_its_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def watched(files: Any, device_of: Any) -> Iterator[tuple[str, torch.Tensor]]:
+        asked.append(device_of("any"))
+        yield from tensors_of(files, lambda _: "cpu")
+
+    monkeypatch.setattr("maskwalk.denoisers.language.mdlm.tensors_of", watched)
+    assert load_mdlm(write_mdlm(tmp_path / "mdlm"), device="cpu:0").device == torch.device("cpu:0")
+    assert asked == ["cpu:0"]
 
 
 def test_mdlm_has_no_device_map(tmp_path: Path) -> None:

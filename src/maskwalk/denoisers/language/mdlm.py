@@ -21,14 +21,13 @@ from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Float32, Int
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor
 from torch.nn import functional as F
 
 from maskwalk.denoisers.files import PREFIX
 from maskwalk.denoisers.language.base import LogMarginals, TextDenoiser, few_at_a_time
 from maskwalk.denoisers.language.checkpoint import MDLM_NAMES, read_config
+from maskwalk.denoisers.language.streaming import files_of, tensors_of
 from maskwalk.denoisers.network.ddit import hidden_states, modulations, output_map
 from maskwalk.denoisers.network.weights import DDiTConfig, layout
 from maskwalk.errors import MaskwalkError, one_of
@@ -109,31 +108,21 @@ class MDLM(TextDenoiser):
         return torch.mm(hidden, self._map, out_dtype=torch.float32)
 
 
-def read_tensors(directory: Path) -> dict[str, Tensor]:
-    """All tensors of the safetensors files in a directory."""
-    tensors: dict[str, Tensor] = {}
-    for file in sorted(directory.glob("*.safetensors")):
-        try:
-            tensors |= load_file(file)
-        except (SafetensorError, ValueError, OverflowError, OSError) as problem:
-            raise MaskwalkError(
-                f"{file} is not a complete safetensors file ({problem}); download it again."
-            ) from None
-    return tensors
+def load_mdlm(directory: str | Path, *, device: str | torch.device = "cpu", **options: Any) -> MDLM:
+    """The denoiser in a directory that holds an MDLM checkpoint; options as for `MDLM`.
 
-
-def load_mdlm(directory: str | Path, **options: Any) -> MDLM:
-    """The denoiser in a directory that holds an MDLM checkpoint; options as for `MDLM`."""
+    Weights are read straight onto the device.
+    """
     directory = Path(directory)
-    named = read_tensors(directory)
-    tensors = {name.removeprefix(PREFIX): value for name, value in named.items()}
+    named = tensors_of(files_of(directory), lambda _: device)
+    tensors = {name.removeprefix(PREFIX): value for name, value in named}
     frequencies = tensors.pop(FREQUENCIES, None)
     config = shape_of(tensors, frequencies, settings_of(read_config(directory)), directory)
     try:
         packed = layout(config).pack({name: value[None] for name, value in tensors.items()})
     except MaskwalkError as problem:
         raise MaskwalkError(f"{directory}: {problem}") from None
-    return MDLM(config, packed[0], **options)
+    return MDLM(config, packed[0], device=device, **options)
 
 
 def settings_of(described: Any) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """A checkpoint's network: a class of `transformers` with its weights, and what is odd of them."""
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -58,10 +59,11 @@ def network_of(
             "with trust_remote_code=True (--trust-remote-code); or load the model yourself and "
             "wrap it: maskwalk.Masked(model, mask_id=…)."
         )
-    options: dict[str, Any] = {}
     if device_map is not None:
         need("accelerate", "devices")
-        options = {"device_map": device_map}
+    elif find_spec("accelerate"):  # straight to the device; without it through main memory
+        device_map = {"": device}
+    options: dict[str, Any] = {} if device_map is None else {"device_map": device_map}
     try:
         with quiet() as transformers:
             model, about = getattr(transformers, known.automatic).from_pretrained(
@@ -88,4 +90,4 @@ def network_of(
             "random: this is not a whole model of the kind its config.json describes."
         )
     notes = _unused(list(about["unexpected_keys"]))
-    return (model if device_map is not None else model.to(device)), notes
+    return (model.to(device) if device_map is None else model), notes

@@ -206,7 +206,8 @@ class Layout:
 
     def pack(self, weights: Weights) -> Float[Tensor, "models size"]:
         """The rows that hold these weights (models, …), float32; refuses what does not fit."""
-        flat = torch.zeros(len(next(iter(weights.values()), ())), self.size)
+        one = next(iter(weights.values()), torch.empty(0))
+        flat = torch.zeros(len(one), self.size, device=one.device)
         wanted = self.named(flat)
         missing, extra = sorted(set(wanted) - set(weights)), sorted(set(weights) - set(wanted))
         if missing or extra:
