@@ -17,7 +17,7 @@ quickstart: .venv/core
 test: export OMP_NUM_THREADS = 1
 test: export OPENBLAS_NUM_THREADS = 1
 test: .venv/dev lint
-	$(BIN)/python -m pytest -n $(WORKERS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 # Small wrong edits of a copy of the source, each of which a test must catch; about a quarter of an hour.
 mutants: .venv/dev

@@ -11,7 +11,9 @@ import pytest
 import torch
 
 from maskwalk.analysis.contract import Stand
+from maskwalk.analysis.contract.trial import broken_checks
 from maskwalk.cli.main import main
+from maskwalk.decoding.policy import Sampler
 from maskwalk.specs.registry import TABLES
 from maskwalk.worlds.walks.graphs import GRAPHS
 from maskwalk.worlds.walks.laws import WALKS, WalkLaw
@@ -43,6 +45,23 @@ def tables_as_before() -> Iterator[None]:
     for table, names in before:
         for name in set(table.own()) - names:
             del table._members[name]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def contract_once() -> Iterator[None]:
+    """Evaluations in one process try the contract of a shipped rule once; it costs seconds."""
+    tried: dict[str, dict[str, str]] = {}
+
+    def broken(sampler: Sampler) -> dict[str, str]:
+        if not type(sampler).__module__.startswith("maskwalk."):
+            return broken_checks(sampler)
+        if repr(sampler) not in tried:
+            tried[repr(sampler)] = broken_checks(sampler)
+        return dict(tried[repr(sampler)])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("maskwalk.bench.verdict.run.broken_checks", broken)
+        yield
 
 
 def small_law(

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from maskwalk.analysis.contract.trial import broken_checks
 from maskwalk.bench.verdict import suite
 from maskwalk.bench.verdict.result import Evaluation
 from maskwalk.bench.verdict.run import evaluate
@@ -36,9 +35,9 @@ def judged(sampler: Sampler | str, baselines: Path) -> Evaluation:
 
 @pytest.mark.parametrize("name", cheats.__all__)
 def test_a_cheat_is_named_as_such(name: str, baselines: Path) -> None:
-    cheat = getattr(cheats, name)()
-    assert set(broken_checks(cheat)) == BROKEN.get(name, set())
-    found = judged(cheat, baselines)
+    found = judged(getattr(cheats, name)(), baselines)
+    (broken,) = found.contract.values()
+    assert set(broken) == BROKEN.get(name, set())
     positions = [c.position for c in found.comparisons]
     assert "off" in positions and set(positions) <= {"off", "near", "unclear", "void"}
     assert "off the law by" in found.verdict and "beyond" not in found.verdict
@@ -52,12 +51,14 @@ def test_the_copying_cheat_is_as_coherent_as_can_be(baselines: Path) -> None:
     assert row.position == "off" and row.departure.value > 0.3
 
 
-@pytest.mark.parametrize("spec", ["threshold_drawn(tau=0.5)", "low_confidence(steps=8)", "p2"])
+@pytest.mark.parametrize("spec", ["threshold_drawn(tau=0.5)", "low_confidence(steps=8)", "p2()"])
 def test_hidden_truncations_of_public_rules_are_named(spec: str, baselines: Path) -> None:
     assert "off the law by" in judged(spec, baselines).verdict
 
 
-@pytest.mark.parametrize("spec", ["speculative(k=2)", "first_hitting", "ancestral(8)", "bisection"])
+@pytest.mark.parametrize(
+    "spec", ["speculative(k=2)", "first_hitting()", "ancestral(8)", "bisection()"]
+)
 def test_honest_rules_are_not_accused(spec: str, baselines: Path) -> None:
     found = judged(spec, baselines)
     assert {c.kind for c in found.comparisons} <= {"exact", "factorised"}

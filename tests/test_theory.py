@@ -15,7 +15,7 @@ from maskwalk.analysis.losses import best_plans
 from maskwalk.analysis.replay import replay
 from maskwalk.decoding.decode import decode
 from maskwalk.errors import MaskwalkError
-from maskwalk.paper.theory import Check, check_all, draw_dags
+from maskwalk.paper.theory import Check, draw_dags
 from maskwalk.paper.theory.bottleneck import (
     bottleneck,
     entropy_two,
@@ -42,11 +42,12 @@ from maskwalk.paper.theory.independence import blocks, dependence, splits
 from maskwalk.samplers import Bisection, Entropy, GuidedBisection, Random
 from maskwalk.streams import Streams
 from maskwalk.worlds.walks.oracles import oracle_for
+from tests.computed_theory import computed_lemmas
 
 
 @pytest.fixture(scope="module")
 def checks() -> list[Check]:
-    return list(check_all())
+    return computed_lemmas()
 
 
 def test_every_check_holds(checks: list[Check]) -> None:

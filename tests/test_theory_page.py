@@ -11,7 +11,7 @@ from maskwalk.paper import theory
 from maskwalk.paper.theory import Check, Row
 from maskwalk.paper.theory.worlds.page import markdown
 from maskwalk.paper.theory.worlds.table import PLAN
-from tests.world_theory import computed_claims, computed_laws
+from tests.computed_theory import computed_claims, computed_laws
 
 PAGE = (Path(__file__).parent.parent / "docs" / "theory.md").read_text("utf-8")
 Cli = Callable[..., tuple[int, str, str]]

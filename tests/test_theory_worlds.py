@@ -31,7 +31,7 @@ from maskwalk.worlds.latin import Latin
 from maskwalk.worlds.potts import Potts
 from maskwalk.worlds.separators import Separator, halved
 from maskwalk.worlds.world import World
-from tests.world_theory import computed_claims, computed_laws
+from tests.computed_theory import computed_claims, computed_laws
 
 
 @pytest.fixture
