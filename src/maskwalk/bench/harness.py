@@ -24,6 +24,7 @@ import torch
 from lm_eval import models as _models  # noqa: F401  # the harness's own come first
 from lm_eval.api.model import LM
 from lm_eval.api.registry import register_model
+from tqdm import tqdm
 
 from maskwalk.analysis.replay import check_replayable, replay
 from maskwalk.bench.scoring import written_by
@@ -40,6 +41,7 @@ from maskwalk.samplers import SAMPLERS
 from maskwalk.streams import Streams
 from maskwalk.worlds.text.questions import cut_at
 
+AT_ONCE = 8  # batches of `rows` prompts between two steps of the progress bar
 NEW = 256  # tokens written where neither task nor user says
 OWN = ("denoiser", "sampler", "preset", "draw", "seed", "device", "new")
 
@@ -106,11 +108,16 @@ class MaskwalkLM(LM):  # type: ignore[misc]  # the harness has no types
         asked = [request.args for request in requests]
         sizes = [int(settings.get("max_gen_toks") or self.new) for _, settings in asked]
         texts = [""] * len(asked)
-        for new in dict.fromkeys(sizes):
-            numbers = [number for number, size in enumerate(sizes) if size == new]
-            contexts = [self._fitting(asked[number][0], new) for number in numbers]
-            for number, text in zip(numbers, self._texts(numbers, contexts, new)):
-                texts[number] = cut_at(text, _list(asked[number][1].get("until")))
+        together = int(getattr(self.model.denoiser, "rows", 1)) * AT_ONCE
+        with tqdm(total=len(asked), desc="generate_until", disable=disable_tqdm) as bar:
+            for new in dict.fromkeys(sizes):
+                same = [number for number, size in enumerate(sizes) if size == new]
+                for first in range(0, len(same), together):
+                    numbers = same[first : first + together]
+                    contexts = [self._fitting(asked[number][0], new) for number in numbers]
+                    for number, text in zip(numbers, self._texts(numbers, contexts, new)):
+                        texts[number] = cut_at(text, _list(asked[number][1].get("until")))
+                    bar.update(len(numbers))
         return texts
 
     def _texts(self, numbers: list[int], contexts: list[str], new: int) -> list[str]:
@@ -152,11 +159,13 @@ class MaskwalkLM(LM):  # type: ignore[misc]  # the harness has no types
         self, requests: list[Any], disable_tqdm: bool = False
     ) -> list[tuple[float, bool]]:
         """(log p, whether argmax draws write it) of continuations after contexts."""
-        return [self._likelihood(number, *request.args) for number, request in enumerate(requests)]
+        bar = tqdm(requests, desc="loglikelihood", disable=disable_tqdm)
+        return [self._likelihood(number, *request.args) for number, request in enumerate(bar)]
 
     def loglikelihood_rolling(self, requests: list[Any], disable_tqdm: bool = False) -> list[float]:
         """log p of whole texts, window by window."""
-        return [self._rolling(number, request.args[0]) for number, request in enumerate(requests)]
+        bar = tqdm(requests, desc="loglikelihood_rolling", disable=disable_tqdm)
+        return [self._rolling(number, request.args[0]) for number, request in enumerate(bar)]
 
     def _likelihood(self, number: int, context: str, continuation: str) -> tuple[float, bool]:
         before, after = (self.model.encode(text) for text in (context, continuation))
