@@ -5,10 +5,11 @@ const stages = { graph: graphStage, grid: gridStage, sum: sumStage, text: textSt
 function classesOf(node, cell, isBad) {
   for (const [name, is] of Object.entries({ on: cell.token != null, masked: cell.token == null, given: cell.given, new: cell.isNew, bad: isBad })) node.classList.toggle(name, is);
 }
+const LEAST_INK = 0.62;  // of a guess: the contrast of what can be read
 // How uncertain and how sure: the heights and shades of what is masked.
 function shade(node, cell, most) {
   node.style.setProperty("--h", cell.nats == null ? 0 : (cell.nats / most).toFixed(3));
-  node.style.setProperty("--sure", cell.likely ? clamp(cell.likely[1] ?? 0, 0.22, 1).toFixed(2) : 0.4);
+  node.style.setProperty("--sure", cell.likely ? (LEAST_INK + (1 - LEAST_INK) * (cell.likely[1] ?? 0)).toFixed(2) : LEAST_INK);
 }
 const guessOf = (stage, cell, blank) => (cell.token != null ? signOf(stage, cell.token) : cell.likely ? signOf(stage, cell.likely[0]) : blank);
 
