@@ -37,7 +37,7 @@ def generate(
     prompt: Annotated[str, typer.Option(help="Text in front.")] = "",
     prompt_file: Annotated[
         str | None,
-        typer.Option(help="Prompts, one a line; .jsonl: texts or messages of a chat, in JSON."),
+        typer.Option(help="Prompts, one per line; .jsonl: texts or messages of a chat, in JSON."),
     ] = None,
     template: Template = None,
     length: Annotated[

@@ -165,7 +165,7 @@ def _on_text(
     model, passages = subject.load(device)
     if model.causal:
         raise MaskwalkError(
-            f"{denoiser} is autoregressive: it writes left to right, one token a call; there is "
+            f"{denoiser} is autoregressive: it writes left to right, one token per call; there is "
             "nothing to tune."
         )
     if how["judge"] is not None and model.tokenizer is None:
