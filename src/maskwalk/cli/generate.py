@@ -122,8 +122,9 @@ def generate(
     as_json: common.AsJson = False,
     include: common.Include = None,
 ) -> None:
-    """Fill text with one sampler and a model of text (needs the extra `language`); under torchrun
-    every process writes its part of the texts.
+    """Fill text with one sampler and a model of text (needs the extra `language`).
+
+    Under torchrun every process writes its part of the texts.
 
     Example: maskwalk generate --denoiser zoo:books_mdm --length 64 --sampler 'bisection(order=4)'
 

@@ -138,7 +138,7 @@ def tune(
     for one in found["best"]:
         others = f"; not told apart: {', '.join(one['level'])}" if one["level"] else ""
         line = f"Best with {one['calls']} calls by {one['by']}: {one['best']}{others}"
-        out.print(line, soft_wrap=True)
+        out.print(Text(line))
     if found["best"]:
         line = decodings[found["best"][0]["best"]]
         out.print(f"Next: {line}", soft_wrap=True, markup=False, highlight=False)
