@@ -4,7 +4,7 @@
 
 Two questions, at the vocabularies of BERT and LLaDA. One draw: `draw(temperature=0)` of a table of
 log-marginals against `argmax` of it. A whole decoding: `blocks(32, low_confidence(steps=32))` of 64
-masked positions behind a prompt of 16, one a step, against a loop written as LLaDA's (softmax and
+masked positions behind a prompt of 16, one per step, against a loop written as LLaDA's (softmax and
 argmax of every position, top-k of what is masked). The network is a fixed table of logits, so what
 is measured is the decoding. All take turns in one process on one thread; the seconds are the
 processor's, the best of several times counts, and both decodings have to give the same tokens.

@@ -94,7 +94,7 @@ def plain(network: nn.Module, start: Tensor, remasking: str, temperature: float)
 
 
 def best_of(times: int, *functions: Callable[[], object]) -> list[float]:
-    """Milliseconds a round each takes at its best, in turns."""
+    """Milliseconds per round each takes at its best, in turns."""
     seconds = [float("inf")] * len(functions)
     for _ in range(times):
         for number, function in enumerate(functions):
@@ -105,7 +105,7 @@ def best_of(times: int, *functions: Callable[[], object]) -> list[float]:
 
 
 def row(batch: int, rule: tuple[str, float, str], times: int, profile: bool) -> list[str]:
-    """Milliseconds a round of the network, the plain loop and ours."""
+    """Milliseconds per round of the network, the plain loop and ours."""
     remasking, temperature, spec = rule
     network = Tiny()
     start = torch.full((batch, LENGTH), VOCAB)
@@ -143,7 +143,7 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(1)
     columns = "batch", "rule", "T", "network", "plain", "maskwalk", "plain's own", "our own"
-    shown = Table(*columns, "ratio", title="milliseconds a round")
+    shown = Table(*columns, "ratio", title="milliseconds per round")
     for batch in given.batch:
         for rule in RULES:
             if given.only in rule[2]:

@@ -148,7 +148,7 @@ def main() -> None:
     name = torch.cuda.get_device_name() if device != "cpu" else "CPU"
     work = arithmetic(config, settings.batch, config.length)
     floor = work / rate(device) * 1e3
-    print(f"{name}, torch {torch.__version__}; ms a step and model")
+    print(f"{name}, torch {torch.__version__}; ms per step and model")
     rows: list[tuple[str, float]] = []
 
     def measure(kind: str, label: str, models: int, make: Callable[[], Callable]) -> None:

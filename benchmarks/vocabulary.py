@@ -11,7 +11,7 @@ if a sampler needs more than `--limit` tables.
     PYTHONPATH=src python benchmarks/vocabulary.py --rounds 2 --vocab 126464 --models bert \
         --samplers 'confidence(block=1);blocks(size=32, inner=confidence(block=1))'
 
-`--rounds` stops every decoding after so many calls and prints GiB and seconds a round: what one
+`--rounds` stops every decoding after so many calls and prints GiB and seconds per round: what one
 round of LLaDA's vocabulary costs where every masked position is asked for, and where the open block
 is.
 """

@@ -9,7 +9,7 @@ import numpy as np
 from tests.fake_records import draw
 
 BISECTION_CALLS = {1: 9, 2: 16, 4: 28, 8: 48, 16: 80}
-SAMPLERS = {  # sampler: (calls a text, how much parallel draws cost it)
+SAMPLERS = {  # sampler: (calls per text, how much parallel draws cost it)
     "left_to_right()": (256.0, 0.0),
     **{f"ancestral(steps={k})": (k * 0.98, 1.2) for k in (16, 32, 64, 128)},
     **{f"random(block={256 // k})": (float(k), 1.0) for k in (16, 32, 64, 128)},

@@ -69,7 +69,7 @@ WRONG: dict[str, tuple[Any, dict[str, Any], str, str]] = {
     "never ends": (foreign.never_ends, {"timeout": 0.3}, "runs", "took longer than 0.3 s"),
     "warm at temperature 0": (foreign.warm_at_zero, {}, "temperature_0", "are not the likeliest"),
     "rows that copy each other": (foreign.copies_its_neighbour, MDLM, "batch", "Neighbours"),
-    "several tokens a step": (foreign.ancestral, MDLM, "law", "does not reveal one token a step"),
+    "many tokens per step": (foreign.ancestral, MDLM, "law", "does not reveal one token per step"),
     "keeps state": (foreign.KeepsState(), FUNCTION, "repeats", "keeps something between calls"),
 }  # fmt: skip
 
@@ -139,7 +139,7 @@ def test_draw_first_bends_the_law_though_every_token_is_drawn_rightly() -> None:
 
     found = audit(generate, "function", only=["runs", "law", "precision"])
     assert [one.status for one in found.results if one.check != "runs"] == ["finding", "passes"]
-    assert "reveals one token a step" in found["law"].says
+    assert "reveals one token per step" in found["law"].says
 
 
 def test_the_process_is_left_as_it_was() -> None:

@@ -88,7 +88,7 @@ def two_surest(sure: dict[int, float]) -> list[int]:
 
 
 def by_loop(model: LanguageModel, prompt: list[int], new: int, kind: str) -> list[int]:
-    """Fast-dLLM's loops with a cache: blocks of 6, two tokens a step, the surest first."""
+    """Fast-dLLM's loops with a cache: blocks of 6, two tokens per step, the surest first."""
     return looped(model, prompt, new, kind, two_surest)[0]
 
 

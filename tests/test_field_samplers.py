@@ -345,7 +345,7 @@ def test_p2_by_hand() -> None:
     # η=.1: .1 log .9 = -.011 is above log .95 = -.051 and log .97 = -.030: 1 waits.
     result = go("p2(eta=0.1, steps=3)", changing, empty(1, 3))
     assert not remasked(result) and rounds(result)[0][:3:2] == [0, 1]
-    # Asking again costs at most two more calls a round, and none while nothing is revealed.
+    # Asking again costs at most two more calls per round, and none while nothing is revealed.
     again = go("p2(steps=3, rescore=True)", Lookup(row(0.9, 0.8, 0.7)), empty(1, 3))
     assert again.calls.tolist() == [1 + 2 + 3]  # revealed before: none; {0}; {0, 1}
 

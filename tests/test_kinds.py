@@ -96,7 +96,7 @@ class Asks(Sampler):
 def test_a_rule_that_asks_several_questions_is_not_exact_by_its_calls(
     asked: int, shown: int, kind: str
 ) -> None:
-    """Two calls and two tokens a round are one token a call, and not one at a time."""
+    """Two calls and two tokens per round are one token per call, and not one at a time."""
     SAMPLERS.register("asks")(Asks)
     try:
         assert record_of(f"asks({asked}, {shown})")["kind"] == kind

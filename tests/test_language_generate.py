@@ -288,7 +288,7 @@ def test_generate_prints_text_and_cost(cli: Any, folder: Path) -> None:
     assert [line.split()[:2] for line in lines[1:4]] == [["round", str(i)] for i in (1, 2, 3)]
     assert lines[1].count("[") == 3 and "░" not in lines[3]  # [CLS], [SEP] and one that is new
     assert lines[4].startswith("the cat")
-    assert lines[5].startswith("3 calls a text · 2.33 tokens a call · ")
+    assert lines[5].startswith("3 calls per text · 2.33 tokens per call · ")
     code, out, _ = cli(
         *words, "--count", "2", "--json", "--draw", "draw(temperature=0.5)", "--trace"
     )

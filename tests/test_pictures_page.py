@@ -90,7 +90,7 @@ def test_words_thinned_traces_and_walks_in_a_browser(open_page: Any):
     tab = open_page([long, walk])
     assert "48 rounds (31 of them are shown)" in tab.locator("#trace").inner_text()
     words = [f.bounding_box() for f in tab.locator("#trace pre").all()[:2]]
-    assert words[0]["x"] == words[1]["x"] and words[0]["y"] < words[1]["y"]  # one a row
+    assert words[0]["x"] == words[1]["x"] and words[0]["y"] < words[1]["y"]  # one per row
     heading = tab.locator("#trace figcaption").first.bounding_box()
     assert heading["x"] + heading["width"] <= words[0]["x"]  # the round in front
     tab.set_viewport_size({"width": 390, "height": 800})

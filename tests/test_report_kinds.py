@@ -165,7 +165,7 @@ def test_the_static_figure_marks_it(tmp_path: Path):
 
 
 def test_a_distance_measured_apart_outlives_a_choice_of_metrics():
-    """With several samples a prompt: other counts, and no coherence."""
+    """With several samples per prompt: other counts, and no coherence."""
     cells, apart = panel(), []
     for record in with_distance(panel(), 0.4):
         law = {"rank_tv": record["metrics"]["rank_tv"]}

@@ -102,7 +102,7 @@ def test_a_function_of_the_users_own_is_replayed(cli: Cli, folder: Path) -> None
     name, tokens = f"{folder / 'own.py'}:model", str(folder / "tokens.npy")
     code, out, err = cli("text", "replay", name, "--texts", tokens, "--count", "4", "--paths", "2")
     assert code == 0, err
-    assert "bits a token" in out and "4 passages of 6 tokens" in out
+    assert "bits per token" in out and "4 passages of 6 tokens" in out
 
 
 def test_the_dependence_of_one_call_is_the_models_own(cli: Cli, folder: Path) -> None:
@@ -132,7 +132,7 @@ def test_the_dependence_of_one_call_is_the_models_own(cli: Cli, folder: Path) ->
     assert whole["kl"] is None and whole["rounds"][0]["denoiser"] is None
     assert whole["model"] == "hf:bert" and "bert" not in whole["world"]
     code, out, err = cli(*words, "--samplers", "random(block=8);left_to_right")
-    assert code == 0 and "bits a byte" in out and "nats a token" in out, err
+    assert code == 0 and "bits per byte" in out and "nats per token" in out, err
     assert len((to / "diagnosis.jsonl").read_text().splitlines()) == 2  # nothing was run again
     code, out, err = cli("report", str(to))
     assert code == 0 and (to / "report.html").exists(), err

@@ -654,7 +654,7 @@ def test_prepare_and_train_from_the_command_line(
     code, out, err = cli(*words, *again[:-2])
     assert code == 0 and "left_to_right():" in out, err
     code, out, _ = cli("generate", "--denoiser", str(ar), "--length", "16", "--no-stop")
-    assert code == 0 and "16 calls a text" in out
+    assert code == 0 and "16 calls per text" in out
     code, out, _ = cli("text", "pack", str(mdm), "--name", "mine", "--zoo", str(tmp_path / "zoo"))
     assert code == 0 and "mine.safetensors.xz" in out
     monkeypatch.setenv("MASKWALK_ZOO", str(tmp_path / "zoo"))

@@ -95,7 +95,7 @@ def row(spec: str, calls: float, each: list[float] | None, quality: float, **mor
     likelihood = None
     if each is not None:
         likelihood = {"value": float(np.mean(each)), "se": 0.1, "n": len(each), "each": each}
-        likelihood |= {"better": -1, "unit": "bits a byte"}
+        likelihood |= {"better": -1, "unit": "bits per byte"}
     about = {"value": quality, "se": 0.01, "n": 8, "better": 1, "unit": "coherence"}
     found = {"sampler": spec, "calls": {"value": calls, "n": 8}, "kind": "factorised"}
     return found | {"likelihood": likelihood, "quality": about} | more
@@ -152,7 +152,7 @@ def test_tune_on_a_model_of_the_users_own(
     monkeypatch.setattr(trial, "tune_text", None)  # nothing is run again
     code, out, err = cli(*words)
     assert code == 0, err
-    assert "bits a token" in out and "Best with 3 calls by likelihood" in out
+    assert "bits per token" in out and "Best with 3 calls by likelihood" in out
     best = told["best"][0]["best"]
     assert f"Next: {found[best]['decoding']}" in out.splitlines()
     assert found[best]["decoding"] == decoding_of(best, *read_draw("exact"))

@@ -41,7 +41,7 @@ class Estimate:
 
     @classmethod
     def of(cls, values: Shaped[Tensor, " n"], prompts: Tensor | None = None) -> "Estimate":
-        """The mean of a number a sequence, with the error of the prompts' means."""
+        """The mean of a number per sequence, with the error of the prompts' means."""
         return plain_mean(values, prompts)
 
     def as_dict(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@
                  the paper, arXiv 2505.22618: the largest n with (n + 1)(1 - c_n) < f
     mdlm         kuleshov-group/mdlm c112c52, diffusion.py: coins of (t - s)/t, then the argmax
 
-`logits` is a function from a list of tokens to a table, one row a position. Draws are argmaxes.
+`logits` is a function from a list of tokens to a table, one row per position. Draws are argmaxes.
 Where a decoder tosses coins, they are given: coins(step) has one for every position.
 """
 

@@ -100,7 +100,7 @@ def _job(cell: Cell, traces: bool, about: dict[str, Any]) -> Job:
 
 
 def load_experiment(path: str | Path, quick: bool = False) -> "Experiment | TextExperiment":
-    """The experiment in a file, of whatever kind; `quick` has a few dozen sequences a cell."""
+    """The experiment in a file, of whatever kind; `quick` has a few dozen sequences per cell."""
     kind = read_toml(path).get("kind", "cells")
     if kind == "text":
         return TextExperiment.load(path, quick)

@@ -1,4 +1,4 @@
-"""Lets a judge read the texts of a run: bits a byte, perplexity, and MAUVE against held-out text.
+"""Lets a judge read the texts of a run: bits per byte, perplexity, and MAUVE against held-out text.
 
 Everything it needs lies in the run's directory (`run`), so texts made on one machine can be judged
 on another. What the judge made of a text is kept in DIR/features, so an interrupted reading goes on

@@ -299,7 +299,7 @@ def _settled(record: Record, metric: str) -> float | None:
 
 
 def read_records(path: str | Path) -> pa.Table:
-    """The records of a run as a table: a row a record, a column a setting or a number.
+    """The records of a run as a table: one row per record, one column per setting or number.
 
     `.to_pandas()` for those who have pandas; what a record does not have is null. Of a cell that
     was run again the newest record counts. `results/paper` and its like are also found where the

@@ -19,7 +19,7 @@ def bench(
     ],
     to: Annotated[Path, typer.Option("--out", help="Directory for records.jsonl.")],
     quick: Annotated[
-        bool, typer.Option("--quick", help="At most 32 prompts a cell, one sample of each.")
+        bool, typer.Option("--quick", help="At most 32 prompts per cell, one sample of each.")
     ] = False,
     workers: engines.Workers = None,
     engine: engines.Name = engines.PROCESSES,

@@ -25,7 +25,7 @@ LEGEND = (
 )
 TEXT_LEGEND = (
     "± half of a 95 % interval. ≤: upper bound, the sampler is stochastic (--orders",
-    "tightens it). depend.: nats a passage that the positions of a round lose under",
+    "tightens it). depend.: nats per passage that the positions of a round lose under",
     "the model by not seeing each other. worst: the round that loses most.",
 )
 
@@ -225,7 +225,7 @@ def text_table(rows: list[Row]) -> Group:
     grid = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     grid.add_column("sampler", max_width=28, no_wrap=True, overflow="ellipsis")
     unit = rows[0]["unit"]
-    for name in (cost.title, "nats a token", f"bits a {unit}", "depend.", "worst"):
+    for name in (cost.title, "nats per token", f"bits per {unit}", "depend.", "worst"):
         grid.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         bound, scored = "≤" if row["kl_kind"] == "upper" else "", row["tokens"]

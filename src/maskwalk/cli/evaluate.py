@@ -11,7 +11,6 @@ from rich.text import Text
 
 from maskwalk.cli import common, engines
 from maskwalk.cli.common import bring_in, check_device, err, out, say_notes, say_written, stoppable
-from maskwalk.cli.play import typed
 from maskwalk.cli.text.shared import MODELS, ModelOption, Texts, Tokenizer, options_of
 from maskwalk.errors import MaskwalkError, whole
 
@@ -99,6 +98,7 @@ def evaluate(
     from maskwalk.bench.verdict.run import evaluate as verdict_on
     from maskwalk.decoding.draw import read_draw
     from maskwalk.report.verdict import write_verdicts
+    from maskwalk.report.words import typed
 
     plugins = bring_in(include)
     options = options_of(tokenizer, rows, model_option)

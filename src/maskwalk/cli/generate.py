@@ -37,7 +37,7 @@ def generate(
     prompt: Annotated[str, typer.Option(help="Text in front.")] = "",
     prompt_file: Annotated[
         str | None,
-        typer.Option(help="Prompts, one a line; .jsonl: texts or messages of a chat, in JSON."),
+        typer.Option(help="Prompts, one per line; .jsonl: texts or messages of a chat, in JSON."),
     ] = None,
     template: Template = None,
     length: Annotated[
@@ -122,8 +122,9 @@ def generate(
     as_json: common.AsJson = False,
     include: common.Include = None,
 ) -> None:
-    """Fill text with one sampler and a model of text (needs the extra `language`); under torchrun
-    every process writes its part of the texts.
+    """Fill text with one sampler and a model of text (needs the extra `language`).
+
+    Under torchrun every process writes its part of the texts.
 
     Example: maskwalk generate --denoiser zoo:books_mdm --length 64 --sampler 'bisection(order=4)'
 

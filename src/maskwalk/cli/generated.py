@@ -17,8 +17,8 @@ def print_texts(texts: list[str], decoding: str, model: LanguageModel, made: Gen
         out.print(Text(front, style="dim"), Text(written), sep="")
     calls = made.calls.double().mean()
     rate = int(made.new.sum()) / max(made.seconds, 1e-9)
-    cost = f"{calls:.4g} calls a text · {made.tokens_per_call:.2f} tokens a call"
-    out.print(Text(f"\n{cost} · {made.seconds:.2f} s · {rate:.4g} tokens a second", style="dim"))
+    cost = f"{calls:.4g} calls per text · {made.tokens_per_call:.2f} tokens per call"
+    out.print(Text(f"\n{cost} · {made.seconds:.2f} s · {rate:.4g} tokens per second", style="dim"))
     out.print(Text(decoding, style="dim"), soft_wrap=True)
     for note in (*model.notes, *made.notes):
         err.print(Text(f"Note: {note}.", style="dim"))

@@ -1,7 +1,5 @@
 """`maskwalk play`: samplers at work, round by round, on a page."""
 
-import re
-import shlex
 import sys
 import time
 import webbrowser
@@ -70,6 +68,7 @@ def play(
     from maskwalk.bench.cell import Cell
     from maskwalk.bench.reels import record_reel
     from maskwalk.report.player.page import play_page
+    from maskwalk.report.words import typed
     from maskwalk.resources import write_file
     from maskwalk.worlds.world import build_world
 
@@ -113,10 +112,3 @@ def play(
     say_written(to)
     if sys.stdout.isatty() if opens is None else opens:
         webbrowser.open(to.resolve().as_uri())
-
-
-def typed(words: list[str]) -> str:
-    """The command as a person would type it."""
-    plain = re.compile(r"""[^"$`\\!]*'[^"$`\\!]*""")
-    quoted = [f'"{word}"' if plain.fullmatch(word) else shlex.quote(word) for word in words]
-    return " ".join(["maskwalk", *quoted])

@@ -29,7 +29,7 @@ def reproduce(
     ] = None,
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="A few dozen sequences a cell: minutes on two CPU cores."),
+        typer.Option("--quick", help="A few dozen sequences per cell: minutes on two CPU cores."),
     ] = False,
     train: Annotated[
         bool,

@@ -39,8 +39,9 @@ def sample(
     as_json: common.AsJson = False,
     include: common.Include = None,
 ) -> None:
-    """Decode sequences with one sampler and say how good they are; under torchrun every process
-    decodes its part of them.
+    """Decode sequences with one sampler and say how good they are.
+
+    Under torchrun every process decodes its part of them.
 
     Example: maskwalk sample --sampler 'entropy(block=2)' --task endpoints
 

@@ -84,7 +84,7 @@ def _print_worlds(rows: "list[Row]", checks: "list[Check]") -> None:
     _heading("Other worlds: the law of each sampler at equal calls")
     out.print(
         "TV and KL(truth ‖ sampler), in nats, are 0 if it is exact. Coherence is – where\n"
-        "every sequence is possible: rank by KL there. 2+2+3: positions a round.",
+        "every sequence is possible: rank by KL there. 2+2+3: positions per round.",
         style="dim",
     )
     for (world, sequences), some in groupby(rows, key=lambda row: (row.world, row.sequences)):

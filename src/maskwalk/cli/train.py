@@ -19,7 +19,7 @@ def train(
     graph_seed: common.GraphSeed = None,
     walks: Annotated[int, typer.Option(help="Training sequences.")] = 100_000,
     steps: Annotated[int, typer.Option(help="Optimiser steps.")] = 50_000,
-    batch: Annotated[int, typer.Option(help="Sequences a step.")] = 256,
+    batch: Annotated[int, typer.Option(help="Sequences per step.")] = 256,
     lr: Annotated[float, typer.Option(help="Peak learning rate.")] = 3e-4,
     dropout: Annotated[float, typer.Option(help="Dropout rate.")] = 0.1,
     masking: Annotated[

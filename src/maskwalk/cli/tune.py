@@ -138,7 +138,7 @@ def tune(
     for one in found["best"]:
         others = f"; not told apart: {', '.join(one['level'])}" if one["level"] else ""
         line = f"Best with {one['calls']} calls by {one['by']}: {one['best']}{others}"
-        out.print(line, soft_wrap=True)
+        out.print(Text(line))
     if found["best"]:
         line = decodings[found["best"][0]["best"]]
         out.print(f"Next: {line}", soft_wrap=True, markup=False, highlight=False)
@@ -165,7 +165,7 @@ def _on_text(
     model, passages = subject.load(device)
     if model.causal:
         raise MaskwalkError(
-            f"{denoiser} is autoregressive: it writes left to right, one token a call; there is "
+            f"{denoiser} is autoregressive: it writes left to right, one token per call; there is "
             "nothing to tune."
         )
     if how["judge"] is not None and model.tokenizer is None:

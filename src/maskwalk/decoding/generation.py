@@ -57,7 +57,7 @@ class Generated:
 
     def __repr__(self) -> str:
         per_call = self.tokens_per_call
-        return f"<Generated: {len(self.texts)} texts, {per_call:.3g} tokens a call>"
+        return f"<Generated: {len(self.texts)} texts, {per_call:.3g} tokens per call>"
 
     @property
     def tokens_per_call(self) -> float:

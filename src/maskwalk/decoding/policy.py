@@ -116,7 +116,7 @@ class UnmaskingPolicy(Sampler):
     def choose(
         self, view: View, state: State, rng: RoundStreams
     ) -> tuple[Bool[Tensor, "batch length"], State]:
-        """The masked positions to reveal now (at least one a row), and what to remember."""
+        """The masked positions to reveal now (at least one per row), and what to remember."""
 
     def step(self, canvas: Canvas, denoise: Denoiser, rng: RoundStreams) -> Canvas:
         """One round: choose, ask, draw, reveal."""

@@ -117,7 +117,7 @@ class NetworkDenoiser:
     def notes(self) -> tuple[str, ...]:
         """What a record should say of the answers."""
         rounded = ", logits in bfloat16" if self.logits == "bfloat16" else ""
-        return (f"network in {self.precision}{rounded}, {self.rows} sequences a call",)
+        return (f"network in {self.precision}{rounded}, {self.rows} sequences per call",)
 
     def _eager(
         self, tokens: Int[Tensor, "batch length"], angles: Float[Tensor, "2 span half"]

@@ -28,7 +28,7 @@ MODELS = ("st_er_p0", "st_er_deg7", "two_b1", "two_b8", "two_b64", "chain_m10", 
 
 
 def paper(only: list[str] | None = None, quick: bool = False) -> list[Experiment]:
-    """The paper's experiments, or those named; `quick` has a few dozen sequences a cell."""
+    """The paper's experiments, or those named; `quick` has a few dozen sequences per cell."""
     for name in only or ():
         if name == LANGUAGE:
             raise MaskwalkError(f"{LANGUAGE} has a report of its own: name it alone.")

@@ -47,7 +47,7 @@ STYLE: Any = {
     "axes.edgecolor": "#9aa1a9",
     "axes.axisbelow": True,
 }
-WIDE, HIGH = 2.9, 2.1  # inches a panel
+WIDE, HIGH = 2.9, 2.1  # inches per panel
 RING = 2.5  # points from one ring to the next
 ROOMY = 32  # from how wide a range of cost on only powers of two have room
 STOPS = [1, *(stop for i in range(1, 16) for stop in (2**i, 3 * 2 ** (i - 1)))]

@@ -198,7 +198,7 @@ Trace = tuple[str, Any]  # whose, and the record's trace
 
 
 def _traces(study: Study, table: Table) -> Figure | None:
-    """The round of every position, a row a sampler; given positions stay white."""
+    """The round of every position, a row per sampler; given positions stay white."""
     panels: list[tuple[int, list[Trace]]] = []
     for panel in dict.fromkeys(column.panel for column in table.columns):
         rows = [

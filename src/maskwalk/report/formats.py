@@ -63,7 +63,7 @@ def _says_bound(cell: Cell) -> bool:
 
 
 def long_csv(study: Study) -> str:
-    """Everything but traces and texts, one line a record: specs, and every number as it is."""
+    """Everything but traces and texts, one line per record: specs, and every number as it is."""
     rows: list[Line] = []
     every = [((m, p, None), r) for (m, p), r in study.references.items()]
     for (mode, panel, sampler), record in [*every, *study.cells.items()]:

@@ -6,7 +6,6 @@ counts. Nothing is computed anew here; every ± is half of a 95 % interval.
 """
 
 import json
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +14,7 @@ from maskwalk.bench import labels
 from maskwalk.report.estimates import INTERVAL, NONE, finite, plus_minus
 from maskwalk.report.formats import as_csv, as_latex, as_markdown
 from maskwalk.report.study import Study
-from maskwalk.report.words import file_stem
+from maskwalk.report.words import file_stem, quoted
 from maskwalk.stats import half_width, settled_se
 from maskwalk.worlds.metrics import METRICS, QUALITY, Metric
 
@@ -72,9 +71,7 @@ class Group:
         flags |= {"count": row.get("n"), "orders": row.get("orders"), "seed": row.get("seed")}
         flags["samplers"] = ";".join(r["sampler"] for r in self.rows)
         words = [
-            f"--{key} {shlex.quote(str(value))}"
-            for key, value in flags.items()
-            if value is not None
+            f"--{key} {quoted(str(value))}" for key, value in flags.items() if value is not None
         ]
         return " ".join(["maskwalk diagnose", *words, "--out DIR"])
 
@@ -182,7 +179,7 @@ def _short(value: Any) -> float | None:
 
 
 def sheet(group: Group, study: Study) -> list[list[str]]:
-    """The losses as a table of text: a head and a row a sampler; – where something is not known."""
+    """The losses as a table of text: a head, one row per sampler; –: not known."""
     quality = group.quality
     head = ["sampler", study.cost.title, *([quality.title] if quality else [])]
     lines = [[*head, "KL", *PARTS, "worst round", "regret"]]

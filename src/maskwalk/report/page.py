@@ -7,7 +7,6 @@ network. Sections that have nothing to show are left out.
 """
 
 import json
-import shlex
 import zlib
 from base64 import b64encode
 from collections import Counter
@@ -30,7 +29,7 @@ from maskwalk.report.study import Study
 from maskwalk.report.summary import findings, intro
 from maskwalk.report.swaps import rule_swaps, sampler_swaps
 from maskwalk.report.tables import FLOOR, Table, tables
-from maskwalk.report.words import SHAPED_MEANS, capital, chance, plural, small
+from maskwalk.report.words import SHAPED_MEANS, capital, chance, plural, small, typed
 from maskwalk.worlds.metrics import Metric
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -112,7 +111,7 @@ def page(
         pictured=pictured(study, traced),
         text_panels=text_panels(study),
         most_texts=max((len(r.get("texts") or []) for r in study.records), default=0),
-        about=_about(study, command, losses),
+        about=_about(study, command, losses, policies),
     )
 
 
@@ -197,9 +196,11 @@ def _fronted(study: Study, table: Table) -> set[int]:
 # ---------------------------------------------------------------- about
 
 
-def _about(study: Study, command: str | None, losses: Sequence[Group]) -> dict[str, Any]:
+def _about(
+    study: Study, command: str | None, losses: Sequence[Group], policies: Sequence[str]
+) -> dict[str, Any]:
     records, names = study.records, _values(study, "experiment")
-    run = [_command(name) for name in names]
+    run = [_command(name, bool(policies)) for name in names]
     title = ", ".join(name.replace("_", " ") for name in names) or "Report"
     if any(record.get("published") for record in records):
         title, run = "The paper’s graph walks, reproduced", ["maskwalk reproduce paper --out DIR"]
@@ -225,32 +226,33 @@ def _about(study: Study, command: str | None, losses: Sequence[Group]) -> dict[s
         "superseded": plural(study.superseded, "earlier record") if study.superseded else "",
         "seconds": f"{seconds:,.0f} s" if seconds >= 1 else "",
         "panels": [(f"{p.title}, {p.task}", p.detail) for p in study.panels],
-        "unplayed": _unplayed(study),
+        "unplayed": not any(record.get("trace") for record in records),
+        "playable": _playable(study),
         "command": command or "\n".join([*run, "maskwalk report DIR"]),
     }
 
 
-def _unplayed(study: Study) -> str:
-    """Records without traces have no player; a command that plays one of their cells, if any can.
+def _playable(study: Study) -> str:
+    """A command that plays one of the cells; empty where none can be played by one.
 
-    Long runs keep no traces.
+    Records of long runs hold no traces, so their pages have no player.
     """
-    if any(record.get("trace") for record in study.records):
-        return ""
     for (_, _, s), record in study.cells.items():
         if record.get("denoiser") == "oracle" and "†" not in study.label(s):
-            words = ["maskwalk", "play", "--world", str(record["world"])]
+            words = ["play", "--world", str(record["world"])]
             words += ["--task", str(record["task"]), "--sampler", str(record["sampler"])]
-            return shlex.join(words)
-    return "maskwalk play"
+            return typed(words)
+    return ""
 
 
 def _values(study: Study, key: str) -> list[str]:
     return sorted({str(r[key]) for r in study.records if r.get(key)})  # type: ignore[literal-required]
 
 
-def _command(experiment: str) -> str:
-    """How to run an experiment; those of the paper have a command of their own."""
+def _command(experiment: str, evaluated: bool) -> str:
+    """How to run an experiment; an evaluation and those of the paper have their own commands."""
+    if experiment == "evaluate" and evaluated:
+        return "maskwalk evaluate POLICY --out DIR"
     if experiment.startswith(("table_", "figure_")):
         return f"maskwalk reproduce paper --only {experiment} --out DIR"
     return f"maskwalk bench experiments/{experiment}.toml --out DIR"

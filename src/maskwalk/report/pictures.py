@@ -1,4 +1,4 @@
-"""Pictures in the terminal: grids, sums and trees side by side, words of one line one a row.
+"""Pictures in the terminal: grids, sums and trees side by side, words of one line one per row.
 
 What is new in a picture is bold and green where the terminal can show that, a break red.
 """

@@ -62,6 +62,11 @@ def write_verdicts(directory: Path) -> Path | None:
     return path
 
 
+def across(cards: int) -> int:
+    """How many cards stand in a row: at most five, and the last row as full as can be."""
+    return max(range(min(cards, 5), 1, -1), key=lambda n: ((cards - 1) % n + 1) / n, default=1)
+
+
 def verdict_page(found: Sequence[Verdict]) -> str:
     """The page as text, the first evaluation first."""
     specs = {b.name for one in found for scene in one.scenes for b in scene.baselines}
@@ -71,6 +76,7 @@ def verdict_page(found: Sequence[Verdict]) -> str:
         verdicts=[(one, [(scene, figure(scene)) for scene in one.scenes]) for one in found],
         names={one.spec: one.label for one in samplers(sorted(specs))},
         tone=tone,
+        across=across,
         means=MEANS,
         bar=forest,
         lost=_lost,

@@ -1,5 +1,7 @@
-"""Counts, lists and ranges as a person writes them."""
+"""Counts, lists, ranges and commands as a person writes them."""
 
+import re
+import shlex
 from collections.abc import Sequence
 
 SHAPED_MEANS = (
@@ -58,3 +60,14 @@ def file_stem(*parts: str) -> str:
     """Words as a file name."""
     text = " ".join(parts).lower()
     return "-".join("".join(c if c.isalnum() else " " for c in text).split())
+
+
+def quoted(word: str) -> str:
+    """A word for a shell, in the quotes that a person would choose."""
+    plain = re.fullmatch(r"""[^"$`\\!]*'[^"$`\\!]*""", word)
+    return f'"{word}"' if plain else shlex.quote(word)
+
+
+def typed(words: Sequence[str]) -> str:
+    """A command of maskwalk as a person would type it."""
+    return " ".join(["maskwalk", *map(quoted, words)])

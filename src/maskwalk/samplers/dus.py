@@ -33,7 +33,7 @@ from maskwalk.samplers.parts.views import Part
 @SAMPLERS.register("dus")
 @dataclass(frozen=True)
 class Dus(UnmaskingPolicy):
-    """Dilated strides B/base, B/base², …, one level a round."""
+    """Dilated strides B/base, B/base², …, one level per round."""
 
     base: int = 2
     merge: bool = True

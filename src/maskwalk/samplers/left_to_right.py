@@ -1,4 +1,4 @@
-"""Left to right: the first masked position of each sequence, one a round.
+"""Left to right: the first masked position of each sequence, one per round.
 
 Source: autoregressive decoding, as of any language model.
 """
@@ -16,7 +16,7 @@ from maskwalk.decoding.view import View
 @SAMPLERS.register("left_to_right")
 @dataclass(frozen=True)
 class LeftToRight(UnmaskingPolicy):
-    """Left to right: the first masked position, one a round."""
+    """Left to right: the first masked position, one per round."""
 
     @property
     def reveals_one(self) -> bool:

@@ -47,7 +47,7 @@ INNER = "inner "
 @SAMPLERS.register("lossless")
 @dataclass(frozen=True)
 class Lossless(Sampler):
-    """Another sampler's own steps, up to k a round: drafted, then verified side by side."""
+    """Another sampler's own steps, up to k per round: drafted, then verified side by side."""
 
     inner: Inner = ONE
     k: int = 4

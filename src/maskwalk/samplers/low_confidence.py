@@ -2,7 +2,7 @@
 
 Each round draws x_i ~ p_i at all N masked positions and keeps the n with the largest p_i(x_i); over
 `steps` rounds, n = ⌊N/steps⌋, one more in the first N mod steps rounds, so all N are revealed; more
-steps than positions is one a round. Default 8 steps.
+steps than positions is one per round. Default 8 steps.
 
 Source: LLaDA [arXiv 2502.09992], remasking="low_confidence". The rest is called remasked there; it
 was never shown to the model, so nothing is taken back. Its temperature is 0 (argmax) by default,

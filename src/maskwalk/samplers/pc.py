@@ -2,7 +2,7 @@
 
 Rank positions by e^{−λ i} · min(α, −p_i(x) log f(x)), highest first, with x = argmax p_i, i the
 position and f(x) the token's frequency: a frequent token is likely for no particular reason. Reveal
-the `block` first. Defaults λ = 0.25 (`decay`; lambda is a word of Python), α = 10, one a round.
+the `block` first. Defaults λ = 0.25 (`decay`; lambda is a word of Python), α = 10, one per round.
 
 Source: PC-Sampler [arXiv 2508.13021], which counts f in a corpus and positions from the end of the
 prompt. For a walk f should be how often a walk is at x. The denoiser itself says: f is its mean
@@ -46,7 +46,7 @@ class Pc(UnmaskingPolicy):
 
     @property
     def reveals_one(self) -> bool:
-        """With one a round."""
+        """With one per round."""
         return self.block == 1
 
     @property

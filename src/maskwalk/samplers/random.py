@@ -1,4 +1,4 @@
-"""Random unmasking: a uniformly random set of `block` masked positions a round.
+"""Random unmasking: a uniformly random set of `block` masked positions per round.
 
 `steps` says in how many rounds instead (parts/counts.py).
 
@@ -20,7 +20,7 @@ from maskwalk.samplers.parts.counts import SWEEP, Block, check_counts, count_now
 @SAMPLERS.register("random")
 @dataclass(frozen=True)
 class Random(UnmaskingPolicy):
-    """Uniformly random: `block` masked positions a round, whatever the scores."""
+    """Uniformly random: `block` masked positions per round, whatever the scores."""
 
     block: Block = 1
     steps: int | None = None
@@ -33,7 +33,7 @@ class Random(UnmaskingPolicy):
 
     @property
     def reveals_one(self) -> bool:
-        """With one a round."""
+        """With one per round."""
         return self.block == 1 and self.steps is None
 
     def first_picks(self, length: int) -> range:

@@ -1,4 +1,4 @@
-"""Checks of the law: one token a step, the precision of a draw, and the curve over steps."""
+"""Checks of the law: one token per step, the precision of a draw, and the curve over steps."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,7 +35,7 @@ def law(trial: Trial) -> Result:
         "freedom": freedom,
         "p": p,
         "impossible": impossible,
-        "tokens a pass": sizes,
+        "tokens per pass": sizes,
         "passes": passes,
     }
     if p >= FALSE_ALARM:
@@ -49,9 +49,9 @@ def law(trial: Trial) -> Result:
     why = ""
     if sizes is not None and max(sizes) > 1:
         told = ", ".join(f"{size:g}" for size in sizes)
-        why = f" It does not reveal one token a step but {told}."
+        why = f" It does not reveal one token per step but {told}."
     elif sizes is not None:
-        why = " It reveals one token a step: what it draws, or which draw it keeps, bends the law."
+        why = " It reveals one token per step: what it draws, or which draw it keeps, is at fault."
     return Result(
         "law",
         FINDING,

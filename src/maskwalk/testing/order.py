@@ -27,7 +27,7 @@ def calls(trial: Trial) -> Result:
         counted[steps], rows = found.calls, max(rows, found.rows / max(1, found.calls))
         if found.claimed is not None:
             claimed[steps] = found.claimed
-    evidence = {"passes": counted, "claimed": claimed, "rows a pass and sequence": rows}
+    evidence = {"passes": counted, "claimed": claimed, "rows per pass and sequence": rows}
     words = _passes(counted)
     if any(n > steps for steps, n in counted.items()):
         return Result("calls", FINDING, f"More forward passes than steps: {words}.", evidence)
@@ -35,7 +35,7 @@ def calls(trial: Trial) -> Result:
         said = f"It made these forward passes: {words}; and says {_passes(claimed)}."
         return Result("calls", FINDING, said, evidence)
     if rows > 1:
-        said = f"Forward passes: {words}, each over {rows:g} rows a sequence."
+        said = f"Forward passes: {words}, each over {rows:g} rows per sequence."
         return Result("calls", NOTED, said, evidence)
     if not trial.batched:
         many = trial.ask(world, trial.blank(world, 64), temperature=temperature).calls

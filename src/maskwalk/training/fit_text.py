@@ -124,7 +124,7 @@ def fit_text(
 
 
 def tested(model: BookModel, corpus: Corpus) -> dict[str, Any]:
-    """The test split: perplexity and bits a byte (bounds on them, of a masked model)."""
+    """The test split: perplexity and bits per byte (bounds on them, of a masked model)."""
     plan = Plan(**model.about["text"])
     if model.causal:
         some = corpus.passages("test", plan.length).to(torch.int64)

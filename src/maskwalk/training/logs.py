@@ -44,7 +44,7 @@ class Log:
             sys.stderr.flush()
 
     def line(self, done: int) -> str:
-        """step, loss, floor, what validation said, steps a second, time left."""
+        """step, loss, floor, what validation said, steps per second, time left."""
         spent = max(time.monotonic() - self.begun, 1e-9)
         rate = (done - self.first) / spent
         left = (self.steps - done) / rate if rate > 0 else float("nan")

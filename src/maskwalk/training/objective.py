@@ -12,7 +12,7 @@ Other maskings (maskings.py) show a share of the batch in other contexts; what t
 is divided by a share of their own in place of t.
 
 The *bound* has no noise in t: -log p(x) ≤ Σ_k (1/k) Σ_{i ∈ S_k} -log p(x_i | the rest), with S_k a
-uniform subset of k positions. A perfect denoiser attains H(law)/L nats a token, the floor.
+uniform subset of k positions. A perfect denoiser attains H(law)/L nats per token, the floor.
 
 A causal network is trained on, and judged by, -log p(x)/L itself: every token given those before.
 
@@ -213,7 +213,7 @@ def bound(
     seed: int = 0,
     rows: int | None = None,
 ) -> Float[Tensor, "models count"]:
-    """The bound on -log p(x)/L of every walk, nats a token; random only in which subsets S_k.
+    """The bound on -log p(x)/L of every walk, nats per token; random only in which subsets S_k.
 
     One random order per walk gives all its S_k, as growing prefixes. Of a causal network it is
     -log p(x)/L. `rows` walks are read at a time, by default as many as have logits in little

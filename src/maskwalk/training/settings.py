@@ -55,7 +55,7 @@ class Job:
     seed: int = 0
     dropout: float = 0.1
     held: Int[Tensor, "held length"] | None = None  # held-out walks for the bound
-    floor: float | None = None  # the bound of a perfect denoiser, H(law)/length, nats a token
+    floor: float | None = None  # the bound of a perfect denoiser, H(law)/length, nats per token
     masking: str = "uniform"  # in which contexts it learns (maskings.py)
 
     def __post_init__(self) -> None:

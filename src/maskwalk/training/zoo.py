@@ -170,7 +170,7 @@ GROUPS: dict[str, Mapping[str, AnyRecipe]] = {
 
 
 def floor(world: World, samples: int = 100_000) -> tuple[float | None, float | None]:
-    """(H(world)/L in nats a token, its standard error: 0 where the entropy is exact).
+    """(H(world)/L in nats per token, its standard error: 0 where the entropy is exact).
 
     None where nobody knows how likely a sequence is.
     """

@@ -19,7 +19,7 @@ class Regular(AutomatonWorld):
     """Words that a regular expression matches, or an automaton accepts; uniform, or weighted.
 
     `dfa` is a list of rows, the state each letter leads to (-1: none), state 0 first; `accepting`
-    lists the states a word may end in. `weights`, a number a letter, make a word as likely as the
+    lists the states a word may end in. `weights`, a number per letter, make a word as likely as the
     product of its letters' weights; without them all words are equally likely.
     """
 
@@ -75,7 +75,7 @@ def _checked(dfa: Any, accepting: Any, letters: int) -> tuple[np.ndarray, list[i
     rows = isinstance(dfa, list | tuple) and all(isinstance(row, list | tuple) for row in dfa)
     if not rows or not dfa or any(len(row) != letters for row in dfa):
         raise MaskwalkError(
-            f"dfa must be a list of rows with {letters} states each (one a letter), such as "
+            f"dfa must be a list of rows with {letters} states each (one per letter), such as "
             f"[[1, 0], [0, 1]]; not {dfa!r}."
         )
     for state in [s for row in dfa for s in row]:

@@ -33,7 +33,7 @@ class Prompts:
     tokens: Int64[Tensor, "n length"]
     conditional: bool  # whether anything is revealed
     answers: Int64[Tensor, "n length"] | None = None  # a sequence that fits each prompt
-    labels: dict[str, Tensor] = field(default_factory=dict)  # a number a prompt, to break down by
+    labels: dict[str, Tensor] = field(default_factory=dict)  # a number per prompt, to break down by
 
     def __repr__(self) -> str:
         count, length = self.tokens.shape

@@ -3,7 +3,7 @@
 A plan is a sequence of sets B_1, B_2, … fixed in advance (adaptive policies may do better: they see
 the tokens). It loses Σ_r dependence(B_r | B_1 ∪ … ∪ B_{r−1}) nats with a perfect denoiser.
 
-`best_sets` searches all plans, in 3^L steps a round:
+`best_sets` searches all plans, in 3^L steps per round:
 best(U, n) = min_B dependence(B | U) + best(U ∪ B, n − 1).
 
 `best_chain_sets` is exact for first-order laws at any length. Revealed positions cut the walk into
@@ -31,7 +31,7 @@ SEARCHED = 8  # positions for which all plans are searched
 
 @dataclass(frozen=True)
 class Plan:
-    """Sets of positions, one a round, and the nats they lose."""
+    """Sets of positions, one per round, and the nats they lose."""
 
     sets: tuple[tuple[int, ...], ...]
     nats: float

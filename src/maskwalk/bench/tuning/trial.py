@@ -1,9 +1,9 @@
 """The job of `maskwalk tune`: one setting of a sampler on one model.
 
 calls        of the sequences it decodes
-likelihood   of held-out ones forced through it, less is better: bits a byte of text (with every
-             passage's nats, for paired differences); nats a token lost against the law of a world
-quality      of the sequences it decodes: in a world its coherence; of text the bits a byte that a
+likelihood   of held-out ones forced through it, less is better: bits per byte of text (with every
+             passage's nats, for paired differences); nats per token lost against the law of a world
+quality      of the sequences it decodes: in a world its coherence; of text the bits per byte that a
              judge finds in it, or the model itself, one token at a time in a random order
 
 A rule that cannot be forced (it looks at its draws, or takes tokens back) has no likelihood.
@@ -134,7 +134,7 @@ def _held_out(
         known=passages.given,
     )
     nats = paths.over()
-    more = {"bound": paths.random, "unit": f"bits a {passages.unit}", "better": -1}
+    more = {"bound": paths.random, "unit": f"bits per {passages.unit}", "better": -1}
     if bool(nats.isinf().any()):  # a truncated draw may give a text probability zero
         return {"value": None, "se": None, "n": len(nats), "each": None, **more}
     each = [round(x, 6) for x in nats.tolist()]
@@ -156,7 +156,7 @@ def _read(
         texts = [model.decode(row) or "\n" for row in own]
         reading = _judge(how["judge"], device).read(texts)
         found = bits_per_byte(reading.nats, reading.bytes).as_dict()
-        return found | {"unit": "bits a byte", "better": -1}
+        return found | {"unit": "bits per byte", "better": -1}
     rule = SAMPLERS.build("left_to_right" if model.causal else ALONE)
     alone = along_paths(
         rule, model, written, 1, seed=how["seed"] ^ OTHERS, batch=batch, known=given
@@ -165,7 +165,7 @@ def _read(
     if model.tokenizer is not None:
         sizes = torch.tensor([max(1, len(model.decode(row).encode())) for row in own])
     found = bits_per_byte(alone.over(), sizes).as_dict()
-    return found | {"unit": f"bits a {passages.unit}", "better": -1}
+    return found | {"unit": f"bits per {passages.unit}", "better": -1}
 
 
 @lru_cache(maxsize=1)
@@ -183,7 +183,7 @@ def tune_world(cell: Row, pilot: int, device: str) -> Row:
     if pilot:
         return row | {"likelihood": None, "quality": None}
     loss = next((metrics.get(key) for key in METRICS.reading(REPLAY)), None)
-    row["likelihood"] = None if loss is None else loss | {"unit": "nats a token", "better": -1}
+    row["likelihood"] = None if loss is None else loss | {"unit": "nats per token", "better": -1}
     qualities = [key for key in metrics if METRICS.describe(key).role == QUALITY and metrics[key]]
     if not qualities:
         return row | {"quality": None}

@@ -45,7 +45,7 @@ class Standing:
     row: Row
     baselines: tuple[Row, ...]
     best: str | None
-    difference: Difference | None  # of nats a passage, less is better
+    difference: Difference | None  # of nats per passage, less is better
     position: str = "–"
 
     def as_dict(self) -> Row:
@@ -84,7 +84,7 @@ class TextEvaluation:
         for setting, broken in self.contract.items():
             lines += [f"  {setting}: {check}: {why}" for check, why in broken.items()]
         if self.standings:
-            head = ("", "calls", "held out", "best baseline", "bits a passage")
+            head = ("", "calls", "held out", "best baseline", "difference")
             lines += ["", "{:24.24}{:>6}{:>12}  {:<22}{:>14}".format(*head)]
         lines += [_line(s) for s in self.standings]
         if self.standings:
@@ -93,9 +93,10 @@ class TextEvaluation:
 
 
 LEGEND = (
-    "held out: bits a byte (or token) of held-out text. best baseline: with at most",
-    "as many calls, and the policy's bits a passage less its, with half of a 95 %",
-    "interval; beyond, inside: shown after Holm's correction. ≤: an upper bound.",
+    "held out: bits per byte (or token) of held-out text. best baseline: with at most",
+    "as many calls. difference: the policy's bits per passage less its, with half of",
+    "a 95 % interval; beyond, inside: shown after Holm's correction. ≤: an upper",
+    "bound.",
 )
 
 
@@ -153,7 +154,7 @@ def evaluate_on_text(
 
 
 def stand(own: Row, baselines: Sequence[Row]) -> Standing:
-    """The policy's nats a passage less those of the best baseline, chosen on the other half."""
+    """The policy's nats per passage less those of the best baseline, chosen on the other half."""
     mine = own["likelihood"] and own["likelihood"]["each"]
     rows = [b for b in baselines if b["likelihood"] and b["likelihood"]["each"]]
     if not mine or not rows:

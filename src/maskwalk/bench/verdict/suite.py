@@ -4,7 +4,7 @@ A scene is a structure (the world of a shipped model), a task, and a denoiser: t
 where every broken sequence is the sampler's fault, or the shipped model. Scenes and baselines
 are fixed, so two people who evaluate the same policy read the same numbers.
 
-The baselines' settings span the calls from 1 to one a token. A network call costs hundreds of the
+The baselines' settings span the calls from 1 to one per token. A network call costs hundreds of the
 oracle's, so with a model the list is shorter: what is never on the front of the longer one is left
 out, and a curve has fewer points. Baselines keep the law up to what drawing together costs: rules
 that shape it are no measure of coherence.

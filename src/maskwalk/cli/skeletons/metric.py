@@ -16,7 +16,7 @@ def <NAME>(sample) -> Estimate | None:
     """Share of positions that repeat the token before them."""
     if sample.tokens.shape[1] < 2:
         return None  # this world has no such number
-    # Change this line: one number a sequence. `sample` also has world, calls, masked, task, valid.
+    # Change this line: one number per sequence. `sample` has world, calls, masked, task and valid.
     each = (sample.tokens[:, 1:] == sample.tokens[:, :-1]).double().mean(1)
     return Estimate.of(each, sample.prompts)  # the error is that of the prompts' means
 '''

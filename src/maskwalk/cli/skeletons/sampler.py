@@ -26,7 +26,7 @@ class <CLASS>(UnmaskingPolicy):
     sweep = ({"bound": 3.0}, {"bound": 2.0}, {"bound": 1.0}, {"bound": 0.3})
 
     def choose(self, view, state, rng):
-        """Which masked positions to reveal now, (batch, length), at least one a row."""
+        """Which masked positions to reveal now, (batch, length), at least one per row."""
         # Change these lines. Everything is a batch; docs/add_a_sampler.md says what `view` offers.
         entropy = view.score("entropy")  # infinite where there is nothing to reveal
         sure = entropy <= self.bound

@@ -159,7 +159,7 @@ def _show(found: dict[str, Any], count: int, length: int) -> None:
     out.print(table)
     if passage is not None:
         plain = found["left_to_right"]["minus_random"]
-        out.print(f"Left to right less a random order: {_with(plain, '+')} nats a passage.")
+        out.print(f"Left to right less a random order: {_with(plain, '+')} nats per passage.")
     some = (passage or found["blocks"][0])["orders"]
     out.print(
         f"{count} passages of {length} tokens, {some} orders each; ± half of a 95 % interval. A "

@@ -24,7 +24,7 @@ def judge(
         bool, typer.Option("--read", help="Only read; MAUVE later, where mauve-text is.")
     ] = False,
 ) -> None:
-    """Let a judge read the texts of a run: bits a byte, perplexity, MAUVE. Goes on if killed.
+    """Let a judge read the texts of a run: bits per byte, perplexity, MAUVE. Goes on if killed.
 
     What was read is kept in RUN/features; nothing is read twice, on whatever machine.
 

@@ -56,7 +56,7 @@ def replay(
     A truncated draw (--draw) may give a text probability zero: its bits are then infinite.
     Every policy is compared with the first one, passage by passage, over as many paths of both;
     * marks a difference whose 95 % interval leaves zero out. What a model wants around a text is
-    given; a model without a tokenizer is measured in bits a token.
+    given; a model without a tokenizer is measured in bits per token.
 
     Example: maskwalk text replay --sampler 'bisection(order=4)' --sampler 'random(block=10)'
 
@@ -87,7 +87,7 @@ def replay(
     tried = ("left_to_right",) if text_model.causal else TRIED
     rules = dict(given) or {SAMPLERS.canonical(spec): SAMPLERS.build(spec) for spec in tried}
     table = common.plain_table(
-        "policy", "calls", "paths", f"bits a {passages.unit}", "minus the first"
+        "policy", "calls", "paths", f"bits per {passages.unit}", "minus the first"
     )
     row_list: list[dict[str, Any]] = []
     first: Paths | None = None
@@ -119,7 +119,7 @@ def replay(
 
 
 def _rows(done: "Paths", first: "Paths | None", sizes: "Tensor") -> list[dict[str, Any]]:
-    """bits a byte (or token) over more and more paths, beside those of the first policy."""
+    """bits per byte (or token) over more and more paths, beside those of the first policy."""
     from maskwalk.analysis.paths import minus
     from maskwalk.worlds.text.metrics import bits_per_byte
 

@@ -17,7 +17,7 @@ Texts = Annotated[
     Path | None,
     typer.Option(
         help="Texts the model has not seen: .txt (an empty line between documents), .jsonl "
-        "(a text a line) or .npy (tokens); models of books bring theirs."
+        "(one text per line) or .npy (tokens); models of books bring theirs."
     ),
 ]
 Tokenizer = Annotated[str | None, typer.Option(help="Of an hf: model that brings none.")]

@@ -17,7 +17,7 @@ def train(
     kind: Annotated[str, typer.Option(help="masked (diffusion) or causal.")] = "masked",
     size: Annotated[str, typer.Option(help="base (24 M parameters) or small (1.9 M).")] = "base",
     steps: Annotated[int, typer.Option(help="Optimiser steps.")] = 3_500,
-    batch: Annotated[int, typer.Option(help="Passages a step.")] = 256,
+    batch: Annotated[int, typer.Option(help="Passages per step.")] = 256,
     length: Annotated[int, typer.Option(help="Tokens in a passage.")] = 256,
     dropout: Annotated[float, typer.Option(help="Dropout rate.")] = 0.1,
     seed: Annotated[int, typer.Option(help="Seed of weights, order and noise.")] = 0,
@@ -65,7 +65,7 @@ def train(
     ppl, bpb = about["test_ppl"], about["test_bpb"]
     out.print(
         f"Test, {about['test_passages']:,} passages: {what} {_with_error(ppl, 2)}, "
-        f"{_with_error(bpb, 4)} bits a byte"
+        f"{_with_error(bpb, 4)} bits per byte"
     )
     if samples:
         _trial(to, model.causal, scorer, samples, length, device)

@@ -23,7 +23,7 @@ def tree_line(d: int, m: int) -> WalkLaw:
 
 
 def random_two(d: int, m: int) -> float:
-    """The lemma's coherence of two random positions a round."""
+    """The lemma's coherence of two random positions per round."""
     return 2 / (m + 1) + (m - 1) / (d * (m + 1))
 
 

@@ -133,7 +133,7 @@ class Results:
         return table(head, rows, left=(0,), note=NOTE)
 
     def to_arrow(self) -> pa.Table:
-        """A row a run, a column a setting or a number, and the paired differences."""
+        """One row per run, one column per setting or number, and the paired differences."""
         rows = [run.row() for run in self]
         for row, paired in zip(rows[1:], self.differences):
             d = paired.difference

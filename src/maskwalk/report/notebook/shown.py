@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from textwrap import fill
 
+WIDTH = 79  # of a note in a terminal
 LEFT, RIGHT = "text-align:left", "text-align:right"
 
 
@@ -53,4 +55,6 @@ def table(
 ) -> Shown:
     """A table in both forms, with a note below."""
     text, html = text_table(head, rows, left), html_table(head, rows, left)
-    return Shown(f"{text}\n\n{note}", f"{html}<p>{escape(note)}</p>") if note else Shown(text, html)
+    if not note:
+        return Shown(text, html)
+    return Shown(f"{text}\n\n{fill(note, WIDTH)}", f"{html}<p>{escape(note)}</p>")

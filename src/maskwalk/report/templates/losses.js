@@ -10,7 +10,7 @@ function loss(row) {
 }
 function natsAxis(root, most, frame, bottom) {
   const x = (v) => frame[0] + (v / (most || 1)) * (frame[2] - frame[0]);
-  const fits = (ticks) => sum(ticks.map((t) => textWidth(t) + 10)) <= frame[2] - frame[0] + 24;
+  const fits = (ticks) => ticks.every((t, i) => i === 0 || x(t) - x(ticks[i - 1]) >= (textWidth(t) + textWidth(ticks[i - 1])) / 2 + 8);
   const ticks = [4, 3, 2, 1].map((count) => niceTicks(0, most || 1, count)).find(fits) || [0];
   for (const t of ticks) root.append(line("grid", x(t), frame[1], x(t), frame[3]), text("mid", x(t), bottom, t));
   return x;
@@ -110,7 +110,7 @@ function drawBars(figure, plot) {
   plot.replaceChildren(root);
 }
 
-// One sampler: a row a round, with what it costs on the left and the positions on the right.
+// One sampler: one row per round, with what it costs on the left and the positions on the right.
 function drawRounds(figure, plot) {
   const { group, rows } = rowsOf(figure);
   const row = rows.find((r) => r.s === selected.get(group)) || rows[0];
@@ -119,7 +119,7 @@ function drawRounds(figure, plot) {
   const frame = [58, top, 58 + (width - 58) * 0.36, top + count * h];
   const most = Math.max(...row.rounds.map(lostIn), 1e-3);
   const x = natsAxis(root, most, frame, frame[3] + 14);
-  const left = frame[2] + 14, w = (width - left - 4) / length;
+  const left = frame[2] + 24, w = (width - left - 4) / length;
   root.append(text("heading", 0, 13, labelOf(row)), text("end", frame[2], frame[3] + 28, "nats per sequence"), text("", left, frame[3] + 28, "position"));
   const every = Math.max(1, Math.ceil(18 / w));
   for (let i = 0; i < length; i += every) root.append(text("mid", left + (i + 0.5) * w, frame[3] + 14, i));

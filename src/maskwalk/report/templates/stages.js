@@ -5,10 +5,11 @@ const stages = { graph: graphStage, grid: gridStage, sum: sumStage, text: textSt
 function classesOf(node, cell, isBad) {
   for (const [name, is] of Object.entries({ on: cell.token != null, masked: cell.token == null, given: cell.given, new: cell.isNew, bad: isBad })) node.classList.toggle(name, is);
 }
+const LEAST_INK = 0.62;  // of a guess: the contrast of what can be read
 // How uncertain and how sure: the heights and shades of what is masked.
 function shade(node, cell, most) {
   node.style.setProperty("--h", cell.nats == null ? 0 : (cell.nats / most).toFixed(3));
-  node.style.setProperty("--sure", cell.likely ? clamp(cell.likely[1] ?? 0, 0.22, 1).toFixed(2) : 0.4);
+  node.style.setProperty("--sure", cell.likely ? (LEAST_INK + (1 - LEAST_INK) * (cell.likely[1] ?? 0)).toFixed(2) : LEAST_INK);
 }
 const guessOf = (stage, cell, blank) => (cell.token != null ? signOf(stage, cell.token) : cell.likely ? signOf(stage, cell.likely[0]) : blank);
 
@@ -44,9 +45,9 @@ function graphStage(root, stage, frames) {
       if (drawn) lines[i].setAttribute("d", arc(at(from.token), at(cell.token)));
       cuts[i].classList.toggle("on", drawn && broken.has(i));
       if (drawn) {
-        const [[x, y], [u, v]] = [at(from.token), at(cell.token)];
-        cuts[i].setAttribute("x", (x + u) / 2 + (v - y) * 0.035);
-        cuts[i].setAttribute("y", (y + v) / 2 - (u - x) * 0.035 + 13);
+        const [x, y] = clearing(at(from.token), at(cell.token), [...own].map(at));
+        cuts[i].setAttribute("x", x);
+        cuts[i].setAttribute("y", y + 13);
       }
     });
   };
@@ -54,9 +55,16 @@ function graphStage(root, stage, frames) {
   return { show, light };
 }
 // There and back bow to different sides; to stay is a small loop.
+const bow = ([x, y], [u, v]) => [(x + u) / 2 + (v - y) * 0.07, (y + v) / 2 - (u - x) * 0.07];
+// The place on an arc, as near its middle as can be, where no node covers a mark.
+function clearing(a, b, nodes) {
+  const m = bow(a, b), along = (t) => [0, 1].map((k) => (1 - t) ** 2 * a[k] + 2 * t * (1 - t) * m[k] + t ** 2 * b[k]);
+  const open = ([x, y]) => nodes.every(([u, v]) => Math.hypot(x - u, y - v) > 44);
+  return [0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74].map(along).find(open) || along(0.5);
+}
 function arc([x, y], [u, v]) {
   if (x === u && y === v) return `M${x - 12},${y - 24}C${x - 52},${y - 74} ${x + 52},${y - 74} ${x + 12},${y - 24}`;
-  const [mx, my] = [(x + u) / 2 + (v - y) * 0.07, (y + v) / 2 - (u - x) * 0.07];
+  const [mx, my] = bow([x, y], [u, v]);
   return `M${x},${y}Q${mx.toFixed(1)},${my.toFixed(1)} ${u},${v}`;
 }
 

@@ -18,7 +18,7 @@ from maskwalk.samplers.parts.counts import SWEEP, Block, check_counts, count_now
 
 @dataclass(frozen=True)
 class Greedy(UnmaskingPolicy):
-    """The `block` lowest-scored positions a round, by the score the subclass names."""
+    """The `block` lowest-scored positions per round, by the score the subclass names."""
 
     block: Block = 1
     steps: int | None = None
@@ -32,7 +32,7 @@ class Greedy(UnmaskingPolicy):
 
     @property
     def reveals_one(self) -> bool:
-        """With one a round."""
+        """With one per round."""
         return self.block == 1 and self.steps is None
 
     def first_picks(self, length: int) -> range:

@@ -80,8 +80,8 @@ def _brought(model: Any, length: int | None) -> Passages:
     if held_out is None:
         raise MaskwalkError(
             "This model brings no held-out passages: name a file of texts it has not seen, "
-            "--texts FILE (.txt with an empty line between documents, .jsonl with a text a line, "
-            "or .npy with tokens)."
+            "--texts FILE (.txt with an empty line between documents, .jsonl with one text per "
+            "line, or .npy with tokens)."
         )
     longest = held_out.shape[1]
     if length is not None and not 1 <= length <= longest:

@@ -44,7 +44,7 @@ def mauve(
     if features.shape[1] != reference.shape[1]:
         raise MaskwalkError(
             f"MAUVE compares features of one judge, and these have {features.shape[1]} and "
-            f"{reference.shape[1]} numbers a text."
+            f"{reference.shape[1]} numbers per text."
         )
     generator = np.random.default_rng(seed)
     values, variances = [], []

@@ -172,7 +172,7 @@ def judge_bpb(sample: Sample) -> Estimate | None:
     reads="judge",
 )
 def judge_ppl(sample: Sample) -> Estimate | None:
-    """The same, a token of the judge: as unsure as between so many equal choices."""
+    """The same per token of the judge: as unsure as between so many equal choices."""
     return _read(sample, "judge", "ppl")
 
 
@@ -193,7 +193,7 @@ def own_bpb(sample: Sample) -> Estimate | None:
     world="text",
 )
 def own_ppl(sample: Sample) -> Estimate | None:
-    """The same, a token: as unsure as between so many equal choices."""
+    """The same per token: as unsure as between so many equal choices."""
     return _read(sample, "own", "ppl")
 
 

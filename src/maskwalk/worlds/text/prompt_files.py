@@ -1,4 +1,4 @@
-"""Prompts in a file: one a line.
+"""Prompts in a file: one per line.
 
     prompts.txt      every line that is not empty is a prompt, as it stands
     prompts.jsonl    every line is JSON: a text (which may hold line breaks), {"prompt": …},
