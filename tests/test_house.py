@@ -4,19 +4,21 @@ import ast
 import json
 import re
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from beartype.roar import BeartypeCallHintViolation
-from jaxtyping import TypeCheckError
 
 from maskwalk import METRICS, WORLDS
 from maskwalk.bench.records import load_records, read_records
 from maskwalk.report.words import plural
+from maskwalk.specs.grammar import Spec
 from maskwalk.stats import holm
-from tests import REST
+from maskwalk.streams import Streams
+from maskwalk.worlds.walks.oracles import oracle_for
+from tests.conftest import small_law
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "maskwalk"
@@ -187,24 +189,16 @@ def test_records_are_a_table() -> None:
     assert {"mauve", "replay_bpb_bound"} <= set(text.column_names)
 
 
-def test_types_are_checked_everywhere_and_shapes_where_there_are_any(
-    request: pytest.FixtureRequest,
-) -> None:
-    """What jaxtyping is told, what beartype takes, and that both are at work."""
-    listed = str(request.config.getoption("--jaxtyping-packages")).split(",")[:-1]
-
-    def under(name: str, packages: Iterable[str]) -> bool:
-        return any(name == p or name.startswith(f"{p}.") for p in packages)
-
-    for file in SOURCE.rglob("*.py"):
-        name = ".".join(("maskwalk", *file.relative_to(SOURCE).with_suffix("").parts))
-        name = name.removesuffix(".__init__")
-        source = file.read_text("utf-8")
-        if "from jaxtyping" in source:
-            assert under(name, listed), f"{name} names shapes, which nobody checks"
-        if "def " in source and name not in ("maskwalk", "maskwalk.__main__"):
-            assert under(name, (*listed, *REST)), f"nobody checks the types of {name}"
+def test_types_and_shapes_are_checked() -> None:
+    """Of functions, methods and dataclasses, wherever they are."""
     with pytest.raises(BeartypeCallHintViolation):
         plural("two", "record")
-    with pytest.raises(TypeCheckError):
+    with pytest.raises(BeartypeCallHintViolation):
         holm([0.1, 0.2])
+    with pytest.raises(BeartypeCallHintViolation):
+        Streams(0, torch.zeros(2))
+    with pytest.raises(BeartypeCallHintViolation):
+        Spec(5, (), {})
+    tokens, more = torch.zeros(2, 5, dtype=torch.int64), torch.zeros(3, 5, dtype=torch.bool)
+    with pytest.raises(BeartypeCallHintViolation):  # one name, two sizes
+        oracle_for(small_law())(tokens, more)

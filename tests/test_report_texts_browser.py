@@ -120,8 +120,9 @@ def test_points_speak_all_their_numbers(open_page: Any):
     mauve, replay = held["mauve"], held["replay_bpb"]
     assert f"MAUVE {mauve['value']:.3f} ± {1.96 * mauve['se']:.3f} (n = 256)" in words
     assert f"replay bits/byte {replay['value']:.3f} ± {1.96 * replay['se']:.3f} (n = 512)" in words
-    assert words.endswith("n = 1,024; ± half of a 95 % interval")
-    assert len(words.splitlines()) == 1 + len(held) + 1
+    *_, counted, options = words.splitlines()
+    assert counted == "n = 1,024; ± half of a 95 % interval" and options.startswith("as options: ")
+    assert len(words.splitlines()) == 1 + len(held) + 2
     tab.keyboard.press("ArrowRight")
     assert tip.inner_text() != words
     tab.keyboard.press("Escape")

@@ -16,6 +16,8 @@ function usualCount(estimates) {
   return [...counts].reduce((a, b) => (b[1] > a[1] ? b : a), [null, 0])[0];
 }
 
+const AS_OPTIONS = "as options: ";
+
 // The whole decoding of a cell as options, to be pasted behind a command.
 const inShell = (spec) => (spec.includes("'") ? `"${spec}"` : `'${spec}'`);
 const asOptions = ({ s, d }) => (d == null ? null : `--sampler ${inShell(data.samplers[s].spec)} ${data.draws[d]}`);
@@ -39,7 +41,7 @@ function tell(cell) {
   if (cell.law) lines.push(`${MARK} shaped: ${cell.law}`);
   lines.push(`${usual == null ? "" : `${counted(usual)}; `}${INTERVAL}`);
   const options = asOptions(cell);
-  if (options) lines.push(`as options: ${options}`);
+  if (options) lines.push(AS_OPTIONS + options);
   return lines.join("\n");
 }
 

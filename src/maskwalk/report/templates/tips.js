@@ -18,10 +18,11 @@ function light(sampler) {
   for (const node of all("[data-s]")) node.classList.toggle("on", node.dataset.s.split(" ").includes(String(sampler)));
 }
 
-// A mark that speaks when it has the focus.
+// A mark that speaks (but for its options, which are to be copied) when it has the focus.
 function speak(node, mark, { s, title, words }) {
   node.setAttribute("role", "img");
-  node.setAttribute("aria-label", `${title}: ${words.replaceAll("\n", ", ")}`);
+  const spoken = words.split("\n").filter((line) => !line.startsWith(AS_OPTIONS));
+  node.setAttribute("aria-label", `${title}: ${spoken.join(", ")}`);
   node.addEventListener("focus", () => {
     const box = mark.getBoundingClientRect();
     showTip(title, words, box.right, box.bottom);
