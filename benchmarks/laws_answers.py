@@ -80,6 +80,12 @@ def calls(records: list[Record]) -> str:
     return (means[0] if len(means) == 1 else f"{means[0]}–{means[-1]}").replace(".0", "")
 
 
+def verify(name: str, directory: str) -> str:
+    """A table for `maskwalk verify`."""
+    laws = Laws(directory)
+    return laws.ends() if name == "ends" else laws.levels()
+
+
 if __name__ == "__main__":
     laws = Laws(sys.argv[1] if len(sys.argv) > 1 else "results/laws")
     print(laws.ends(), laws.levels(), sep="\n\n")

@@ -8,17 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-from beartype.roar import BeartypeCallHintViolation
 
 from maskwalk import METRICS, WORLDS
 from maskwalk.bench.records import load_records, read_records
-from maskwalk.report.words import plural
-from maskwalk.specs.grammar import Spec
-from maskwalk.stats import holm
-from maskwalk.streams import Streams
-from maskwalk.worlds.walks.oracles import oracle_for
-from tests.conftest import small_law
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "maskwalk"
@@ -187,18 +179,3 @@ def test_records_are_a_table() -> None:
     assert modes == {"exact", "as_published"}
     text = read_records(ROOT / "results" / "language")
     assert {"mauve", "replay_bpb_bound"} <= set(text.column_names)
-
-
-def test_types_and_shapes_are_checked() -> None:
-    """Of functions, methods and dataclasses, wherever they are."""
-    with pytest.raises(BeartypeCallHintViolation):
-        plural("two", "record")
-    with pytest.raises(BeartypeCallHintViolation):
-        holm([0.1, 0.2])
-    with pytest.raises(BeartypeCallHintViolation):
-        Streams(0, torch.zeros(2))
-    with pytest.raises(BeartypeCallHintViolation):
-        Spec(5, (), {})
-    tokens, more = torch.zeros(2, 5, dtype=torch.int64), torch.zeros(3, 5, dtype=torch.bool)
-    with pytest.raises(BeartypeCallHintViolation):  # one name, two sizes
-        oracle_for(small_law())(tokens, more)

@@ -1,9 +1,9 @@
 """The kernels of accelerators in Triton's interpreter, on a CPU, against the plain formulas.
 
     .venv/bin/python -m pip install triton   # 1 GB; without it these tests are skipped
-    TRITON_INTERPRET=1 .venv/bin/python -m pytest tests/test_kernels.py
+    TRITON_INTERPRET=1 .venv/bin/python -m pytest tests/test_kernels.py -o addopts=-q
 
-(Types are not checked then: the interpreter cannot look into the wrappers.) tests/gpu
+(Without the type checker of `addopts`, whose wrappers the interpreter cannot look into.) tests/gpu
 runs the compiled kernels on a device.
 """
 

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LEAST = {  # numbers tied at least: a comment taken away is noticed
     "README.md": 11,
-    "atlas.md": 165,
+    "atlas.md": 550,
     "diagnosis.md": 60,
     "frontier.md": 70,
     "language.md": 390,

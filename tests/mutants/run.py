@@ -29,8 +29,8 @@ from tests.mutants.listing import ROOT, Mutant, mutants
 COPIED = ("src", "tests")
 PATIENCE = 300  # seconds a mutant's tests may take
 BASELINE = 1800  # seconds all named tests may take on the code as it is
-# Without the type checks of the usual run: a test has to see the fault, and it starts sooner.
-PYTEST = ("-x", "-p", "no:cacheprovider")
+# Without the shape checks of the usual run: a test has to see the fault, and it starts sooner.
+PYTEST = ("-x", "-q", "-p", "no:cacheprovider", "-o", "addopts=--strict-markers --strict-config")
 FAILED = 1  # pytest: some test failed
 
 
@@ -67,7 +67,6 @@ class Tree:
         environment = os.environ | {
             "PYTHONPATH": os.pathsep.join((str(self.root / "src"), str(self.root))),
             "PYTHONDONTWRITEBYTECODE": "1",
-            "MASKWALK_UNCHECKED": "1",
             "OMP_NUM_THREADS": "1",
             "OPENBLAS_NUM_THREADS": "1",
             "XDG_CACHE_HOME": str(self.root / ".cache"),

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from maskwalk.cli import common, engines
-from maskwalk.cli.common import bring_in, err, out, run_jobs, say_notes, stoppable
+from maskwalk.cli.common import bring_in, out, run_jobs, say_notes, stoppable, watched
 from maskwalk.cli.text.shared import ModelOption, Texts, Tokenizer, options_of
 from maskwalk.errors import MaskwalkError, seed_number, whole
 
@@ -121,9 +121,10 @@ def tune(
         path = (Path(nowhere) if to is None else to) / FILE
         search = Search(job, masked, path, place)
         if not specs:
-            err.print(f"Turning knobs to {' and '.join(map(str, budgets))} calls …", style="dim")
+            words = f"turning knobs to {' and '.join(map(str, budgets))} calls"
             with stoppable(f"what is finished is in {path}"):
-                specs = search.settings(budgets)
+                found_so_far = watched(search.turning(budgets), words, search.steps(budgets))
+                specs = list(dict.fromkeys(spec for some in found_so_far for spec in some))
             say_notes(search.notes)
         trials = search.trials(specs)
         run_jobs(Run(trials, path, place, load_rows))

@@ -4,7 +4,7 @@ A knob is found on a few sequences (a pilot): its calls at both ends, then half-
 What counts is the setting with the most calls that keeps the budget.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -62,14 +62,17 @@ class Search:
     engine: Engine = field(default_factory=here)
     notes: list[str] = field(default_factory=list)
 
-    def settings(self, budgets: Iterable[int]) -> list[str]:
-        """What is tried: settings whose calls are known, and knobs turned to each budget."""
-        specs: list[str] = []
+    def turning(self, budgets: Iterable[int]) -> Iterator[list[str]]:
+        """What is tried, in `steps`: of each budget what needs no search, then knob by knob."""
         for calls in budgets:
-            specs += settings(self.masked, calls)
-            found = (self._turned(knob, calls) for knob in knobs(self.masked))
-            specs += [spec for spec in found if spec is not None]
-        return list(dict.fromkeys(specs))
+            yield settings(self.masked, calls)
+            for knob in knobs(self.masked):
+                spec = self._turned(knob, calls)
+                yield [] if spec is None else [spec]
+
+    def steps(self, budgets: Sequence[int]) -> int:
+        """How many steps `turning` takes."""
+        return len(budgets) * (1 + len(knobs(self.masked)))
 
     def _turned(self, knob: Knob, calls: int) -> str | None:
         """The setting of a rule with the most calls that keeps the budget; None if none does."""
