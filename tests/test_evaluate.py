@@ -283,6 +283,20 @@ def test_a_policy_with_truncated_draws_is_shaped_and_says_what_it_cannot_make(
     assert found.as_dict()["draw"] == "draw(top_p=0.5)"
 
 
+def test_a_truncation_that_no_drawn_token_shows_is_shaped_all_the_same(tmp_path: Path) -> None:
+    """Its rows come out again without the policy, but its law is another one."""
+    found = evaluate(
+        "bisection(order=1)",
+        SMALL[:1],
+        out=tmp_path,
+        workers=0,
+        progress=False,
+        draw="draw(top_p=0.999999)",
+    )
+    (c,) = found.comparisons
+    assert c.kind == "shaped" and c.departure is not None
+
+
 def test_baselines_are_run_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = evaluate("bisection()", SMALL[:1], out=tmp_path, workers=0, progress=False)
 
