@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from maskwalk.analysis.contract.redraw import redrawn_share
+from maskwalk.analysis.contract.redraw import chooses_blindly, redrawn_share
 from maskwalk.bench.verdict.outcomes import traced_outcome
 from maskwalk.bench.verdict.run import _draws_as_told
 from maskwalk.bench.verdict.suite import Scene
 from maskwalk.decoding.decode import decode
-from maskwalk.decoding.guard import is_foreign
+from maskwalk.decoding.guard import believed_kind, is_foreign
 from maskwalk.decoding.policy import Sampler
 from maskwalk.errors import MaskwalkError, UserCodeError
 from maskwalk.samplers import SAMPLERS
@@ -90,6 +90,39 @@ def test_the_run_that_is_scored_is_drawn_again(cheat: Sampler, scene: Scene) -> 
     assert redrawn_share(cheat, ORACLE, EMPTY, seed=3) == 1.0
     cell = scene.cell()
     assert not _draws_as_told(cell, cheat, traced_outcome(cell, cheat)[1])
+
+
+@pytest.mark.parametrize("cheat", [cheats.Hidden(), cheats.Forgets()])
+def test_calls_past_the_count_are_seen(cheat: Sampler) -> None:
+    """Wherever a cell is run, and not by the contract alone, whose canvases are short."""
+    for scene in (MODEL, CROWD):
+        with pytest.raises(UserCodeError, match="had the denoiser read .* calls were counted"):
+            traced_outcome(scene.cell(), cheat)
+
+
+def test_another_meter_agrees_with_honest_ones() -> None:
+    for rule in (cheats.Repeats(), cheats.Sharpens(), cheats.Truncates()):
+        traced_outcome(MODEL.cell(), rule)  # foreign, whatever else they are
+
+
+@pytest.mark.parametrize("cheat", [cheats.PeeksLater(), cheats.Recomputes(), cheats.DrawsTwice()])
+def test_a_look_at_tokens_to_come_is_seen_in_every_round(cheat: Sampler) -> None:
+    assert not chooses_blindly(cheat, ORACLE, EMPTY, seed=3)
+    cell = CROWD.cell()
+    assert not _draws_as_told(cell, cheat, traced_outcome(cell, cheat)[1])
+
+
+def test_a_class_from_elsewhere_is_not_exact_because_it_says_so() -> None:
+    assert believed_kind(cheats.SharpensALittle()) == "shaped"
+    assert believed_kind(Blocks(2, cheats.SharpensUnseen())) == "factorised"
+    assert believed_kind(SAMPLERS.build("speculative(k=2)")) == "exact"
+    record = traced_outcome(MODEL.cell(), cheats.SharpensALittle())[0].record
+    assert record["kind"] == "shaped"
+
+
+def test_a_law_that_nobody_knows_is_a_sentence() -> None:
+    with pytest.raises(UserCodeError, match="has law_kind = 'wonderful'; a law is 'exact', "):
+        traced_outcome(MODEL.cell(), cheats.SaysWonderful())
 
 
 @pytest.mark.parametrize("scene", [MODEL, CROWD])

@@ -75,6 +75,8 @@ def test_a_policy_with_a_step_of_its_own_is_shaped() -> None:
 class Asks(Sampler):
     """Says it is factorised; asks `asked` times a round and reveals `shown` from the left."""
 
+    __module__ = "maskwalk.samplers.asks"  # as one of the package's own
+
     asked: int = 1
     shown: int = 1
 

@@ -162,4 +162,93 @@ class Peeks(UnmaskingPolicy):
         return view.lowest(view.unpack(-likely), 1), state
 
 
+def alone(canvas: Canvas) -> Tensor:
+    """The first masked position of every row."""
+    return canvas.masked & (canvas.masked.cumsum(1) == 1)
+
+
+class Hidden(Sampler):
+    """One call is counted; the other tokens are drawn one at a time past the count. Honest where
+    the contract looks, on short canvases."""
+
+    law_kind = "exact"  # type: ignore[assignment]
+
+    def step(self, canvas: Canvas, denoise: Denoiser, rng: RoundStreams) -> Canvas:
+        if canvas.tokens.shape[1] < 10:
+            at = alone(canvas)
+            return canvas.reveal(at, rng.draw(denoise(canvas.tokens, at), at))
+        tokens, masked = canvas.tokens, canvas.masked
+        denoise(tokens, masked)
+        ask = self.past(denoise)
+        for place in range(tokens.shape[1]):
+            at = masked & (torch.arange(tokens.shape[1]) == place)
+            if at.any():
+                tokens = tokens.masked_scatter(at, rng.draw(ask(tokens, at), at))
+        return self.counted(canvas.reveal(masked, tokens[masked]), denoise)
+
+    def past(self, denoise: Denoiser) -> Denoiser:
+        """A denoiser whose calls nobody counts."""
+        inner: Denoiser = denoise._denoiser  # type: ignore[attr-defined]
+        return inner
+
+    def counted(self, canvas: Canvas, denoise: Denoiser) -> Canvas:
+        """What is left to do about the count."""
+        return canvas
+
+
+class Forgets(Hidden):
+    """Asks like anybody else, and sets its count to one."""
+
+    def past(self, denoise: Denoiser) -> Denoiser:
+        return denoise
+
+    def counted(self, canvas: Canvas, denoise: Denoiser) -> Canvas:
+        denoise.calls.fill_(1)  # type: ignore[attr-defined]
+        return canvas
+
+
+class SharpensALittle(Sharpens):
+    """A little, in long sequences only, and says that it is exact."""
+
+    law_kind = "exact"  # type: ignore[assignment]
+
+    def shape(self, log_probs: Tensor) -> Tensor:
+        return torch.log_softmax(log_probs / 0.85, -1) if log_probs.shape[1] > 50 else log_probs
+
+
+class SaysWonderful(Copies):
+    """Says of its law what nobody knows."""
+
+    law_kind = "wonderful"  # type: ignore[assignment]
+
+
+class PeeksLater(Peeks):
+    """Looks at what would be drawn from the second round on."""
+
+    def choose(self, view: View, state: State, rng: RoundStreams) -> tuple[Tensor, State]:
+        if view.round == 0:
+            return view.lowest(view.score("entropy"), 1), state
+        return super().choose(view, state, rng)
+
+
+class Recomputes(UnmaskingPolicy):
+    """Looks at what would be drawn by streams of its own, made of the seed that it sees."""
+
+    def choose(self, view: View, state: State, rng: RoundStreams) -> tuple[Tensor, State]:
+        same = RoundStreams(
+            Streams(rng.streams.seed, rng.streams.ids), rng.round, rng.length, Draw(), rng.ties
+        )
+        return Peeks().choose(view, state, same)
+
+
+class DrawsTwice(UnmaskingPolicy):
+    """Looks at what would be drawn by drawing it."""
+
+    def choose(self, view: View, state: State, rng: RoundStreams) -> tuple[Tensor, State]:
+        log_probs = view.log_marginals
+        drawn = rng.draw(log_probs, view.masked)
+        likely = log_probs.gather(1, drawn[:, None])[:, 0]
+        return view.lowest(view.unpack(-likely), 1), state
+
+
 __all__ = ["Copies", "Peeks", "Reaches", "Repeats", "SaysExact", "Sharpens", "Truncates"]

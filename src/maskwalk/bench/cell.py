@@ -21,6 +21,7 @@ from maskwalk.bench.pictures import draw_pictures
 from maskwalk.bench.records import SCHEMA, Record, TraceRecord
 from maskwalk.decoding.decode import Decoded
 from maskwalk.decoding.draw import DRAWS, Draw, mode_name, read_draw
+from maskwalk.decoding.guard import Meter, believed_kind, is_foreign
 from maskwalk.decoding.kinds import result_kind
 from maskwalk.decoding.policy import SAMPLERS, Sampler
 from maskwalk.decoding.processes import row_group
@@ -184,10 +185,11 @@ def run_cell(
     batch = BATCH if start.device.type == "cpu" else ACCELERATOR_BATCH
     batch = max(1, min(batch, batch * MARGINALS // (world.length * world.vocab_size)))
     asked_before = impossible_evidence(denoiser)
+    meter = Meter() if is_foreign(sampler) and row_group() is None else None
     began = time.perf_counter()
     decoded = decode_rows(
         sampler,
-        denoiser,
+        denoiser if meter is None else meter.on(denoiser),
         start,
         seed=cell.seed,
         batch=batch,
@@ -196,6 +198,8 @@ def run_cell(
         trace=trace,
     )
     seconds = time.perf_counter() - began
+    if meter is not None:
+        meter.check(sampler, decoded, int(getattr(denoiser, "passes", 1)))
     sample = Sample(
         world=world,
         tokens=decoded.tokens,
@@ -275,7 +279,7 @@ def _readings(cell: Cell, denoiser: Denoiser, sampler: Sampler, device: str) -> 
 def _kind(sampler: Sampler, draw: Draw, decoded: Decoded) -> str:
     """exact, factorised or shaped: what the sampler says, its draws, and what it did."""
     one = bool(((decoded.widest <= 1) & (decoded.calls <= decoded.rounds)).all())
-    return result_kind(sampler.law_kind, draw.exact, one)
+    return result_kind(believed_kind(sampler), draw.exact, one)
 
 
 def cell_record(cell: dict[str, Any], traces: bool, device: str) -> Record:

@@ -13,6 +13,7 @@ from typing import Any
 
 from maskwalk.bench.records import HELD_OUT, Record
 from maskwalk.decoding.draw import DRAWS
+from maskwalk.decoding.guard import believed_kind
 from maskwalk.decoding.kinds import EXACT, KINDS, SHAPED, result_kind
 from maskwalk.decoding.policy import SAMPLERS, chooses_first
 from maskwalk.errors import MaskwalkError
@@ -43,7 +44,7 @@ def _built(sampler: str, draw: str, mode: str) -> tuple[str, bool, bool]:
     try:
         exact_draws = DRAWS.build(draw).exact if draw else mode == "exact"
         rule = SAMPLERS.build(sampler)
-        return rule.law_kind, exact_draws, chooses_first(rule)
+        return believed_kind(rule), exact_draws, chooses_first(rule)
     except MaskwalkError:
         return SHAPED, False, False
 

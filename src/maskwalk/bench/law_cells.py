@@ -14,6 +14,7 @@ from maskwalk.bench.cell import Cell
 from maskwalk.bench.kinds import REFERENCE
 from maskwalk.bench.records import Record
 from maskwalk.decoding.draw import DRAWS
+from maskwalk.decoding.guard import believed_kind
 from maskwalk.decoding.kinds import SHAPED
 from maskwalk.decoding.policy import SAMPLERS
 from maskwalk.errors import MaskwalkError, unknown, whole
@@ -51,7 +52,7 @@ def law_cells(cells: Iterable[Cell], prompts: int, per_prompt: int) -> Iterator[
 
 def _shaped(cell: Cell) -> bool:
     exact_draws = DRAWS.build(cell.draw).exact
-    return not exact_draws or SAMPLERS.build(cell.sampler).law_kind == SHAPED
+    return not exact_draws or believed_kind(SAMPLERS.build(cell.sampler)) == SHAPED
 
 
 def only_law(record: Record) -> bool:

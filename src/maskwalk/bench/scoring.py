@@ -20,6 +20,7 @@ from maskwalk.bench.records import SCHEMA
 from maskwalk.bench.subject import short
 from maskwalk.decoding.draw import DRAWS, decoding_of, mode_name
 from maskwalk.decoding.generation import Generated, generate
+from maskwalk.decoding.guard import believed_kind
 from maskwalk.decoding.kinds import result_kind
 from maskwalk.decoding.policy import Sampler
 from maskwalk.decoding.presets import around_line
@@ -218,7 +219,7 @@ def score_record(exam: dict[str, Any], sampler: str, device: str) -> dict[str, A
         "sampler": sampler,
         "denoiser": short(e.model),
         "mode": mode_name(e.draw, e.ties),
-        "kind": result_kind(rule.law_kind, DRAWS.build(e.draw).exact, widest <= 1),
+        "kind": result_kind(believed_kind(rule), DRAWS.build(e.draw).exact, widest <= 1),
         "draw": e.draw,
         "ties": e.ties,
         "decoding": decoding_of(sampler, e.draw, e.ties) + around_line(**e.around),

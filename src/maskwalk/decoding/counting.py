@@ -1,4 +1,4 @@
-"""Calls are counted where the denoiser is asked, so no sampler can miscount.
+"""Calls are counted where the denoiser is asked, so no sampler miscounts by mistake.
 
 A sampler asks about its rows; about some of them (`asking_for`); or about several candidates of
 each, which lie next to each other in a batch k times as large (`tokens.repeat_interleave(k, 0)`).
@@ -27,7 +27,7 @@ class Counted:
     """A denoiser that counts, for each row of the current batch, how often it was asked."""
 
     def __init__(self, denoiser: Denoiser, batch: int, device: torch.device) -> None:
-        self.inner = denoiser
+        self._denoiser = denoiser
         self.vocab_size, self.mask_id, self.score_grid = (
             denoiser.vocab_size,
             denoiser.mask_id,
@@ -39,7 +39,7 @@ class Counted:
 
     def on(self, rows: Bool[Tensor, " batch"]) -> "Counted":
         """The same count, for a batch of some of the rows."""
-        part = Counted(self.inner, 0, self.calls.device)
+        part = Counted(self._denoiser, 0, self.calls.device)
         part.calls, part.rows = self.calls, self.rows[rows]
         return part
 
@@ -49,8 +49,8 @@ class Counted:
         """The denoiser's answer; every row that asked for something is charged one call."""
         asked = small(tokens == self.mask_id if at is None else at)
         self._charge(asked)
-        answer = self.inner(tokens, at)
-        check_answer(self.inner, answer, asked)
+        answer = self._denoiser(tokens, at)
+        check_answer(self._denoiser, answer, asked)
         return answer
 
     def over_all(
@@ -58,14 +58,14 @@ class Counted:
     ) -> tuple[Float[Tensor, "rows vocab"], Float[Tensor, "rows vocab"]]:
         """(the answer, the same over all tokens), at the price of one; equal where a denoiser has
         no tokens that are never drawn."""
-        both = getattr(self.inner, "over_all", None)
+        both = getattr(self._denoiser, "over_all", None)
         if both is None:
             answer = self(tokens, at)
             return answer, answer
         asked = small(at)
         self._charge(asked)
         answer, everything = both(tokens, at)
-        check_answer(self.inner, answer, asked)
+        check_answer(self._denoiser, answer, asked)
         return answer, everything
 
     def _charge(self, asked: Any) -> None:
@@ -89,7 +89,7 @@ class Counted:
         self, tokens: Int[Tensor, "batch length"], at: Bool[Tensor, "batch length"]
     ) -> Float[Tensor, "rows vocab"]:
         """Log-marginals at `at`; where a token is revealed, what the others say of it."""
-        if getattr(self.inner, "doubts", False):
+        if getattr(self._denoiser, "doubts", False):
             return self(tokens, at)
         masked = tokens == self.mask_id
         answer = self(tokens, at & masked)
@@ -97,9 +97,9 @@ class Counted:
         if len(row) == 0:
             return answer
         here = torch.arange(at.shape[1], device=at.device) == place[:, None]
-        others = self.inner(tokens[row].masked_fill(here, self.mask_id), here)
-        check_answer(self.inner, others, small(here))
-        self.calls.index_add_(0, self.rows[row], torch.ones_like(row))
+        others = self._denoiser(tokens[row].masked_fill(here, self.mask_id), here)
+        check_answer(self._denoiser, others, small(here))
+        self.calls.index_add_(0, self.rows[row], torch.full_like(row, self.passes))
         whole = others.new_empty((int(at.sum()), others.shape[1]))
         whole[masked[at]], whole[~masked[at]] = answer.to(whole), others
         return whole

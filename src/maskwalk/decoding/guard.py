@@ -4,6 +4,11 @@ A policy says where, and looks at marginals to do so. Were it to change them, to
 from another law under an innocent name. A tensor counts the writes to it, so a changed table is
 seen after every choice, for nothing. What goes around the count (`.data`, numpy) can only be done
 by code that is not this package's: such a policy is shown copies.
+
+What a class says of its own law is believed of this package's classes alone, and the calls of
+another's are metered a second time, where it cannot reach. Nothing here keeps out code that sets
+out to deceive its own process (it can replace any function of Python); it would have to be such
+code.
 """
 
 from functools import lru_cache
@@ -12,14 +17,18 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from maskwalk.errors import UserCodeError, misbehaved
+from maskwalk.decoding.kinds import EXACT, FACTORISED, KINDS, SHAPED
+from maskwalk.errors import UserCodeError, misbehaved, shown
 
 if TYPE_CHECKING:
     from maskwalk.decoding.canvas import RoundStreams
+    from maskwalk.decoding.decode import Decoded
     from maskwalk.decoding.policy import Sampler
     from maskwalk.decoding.view import View
+    from maskwalk.denoiser import Denoiser
 
 PACKAGE = __name__.partition(".")[0]
+TOLD = ("vocab_size", "mask_id", "score_grid", "passes", "doubts", "forbidden", "rows")
 
 
 def writes(tensor: Tensor) -> int:
@@ -64,3 +73,78 @@ def changed(sampler: "Sampler", what: str, round: int) -> UserCodeError:
         f"changed {what} that it was shown, in round {round}; a policy says where, and tokens are "
         "drawn from what the denoiser answered. Work on a copy: .clone().",
     )
+
+
+def believed_kind(sampler: "Sampler") -> str:
+    """The kind of law a sampler may be taken for: what it says, if the package says it.
+
+    Of code from elsewhere, only policies that cannot draw before they choose are factorised;
+    whatever else it says of itself, its results are measured against the law like shaped ones.
+    """
+    kind = sampler.law_kind
+    if kind not in KINDS:
+        raise misbehaved(
+            sampler,
+            f"has law_kind = {shown(kind)}; a law is {EXACT!r}, {FACTORISED!r} or {SHAPED!r}.",
+        )
+    if not is_foreign(sampler):
+        return kind
+    return FACTORISED if kind == FACTORISED and _only_says_where(sampler) else SHAPED
+
+
+def _only_says_where(sampler: "Sampler") -> bool:
+    """Whether all foreign classes in it are policies that draw in no step of their own."""
+    from maskwalk.decoding.policy import chooses_first
+
+    own = not _foreign(type(sampler)) or chooses_first(sampler)
+    return own and all(map(_only_says_where, sampler._parts().values()))
+
+
+class Meter:
+    """Counts the sequences a denoiser reads, beside `Counted`, for samplers from elsewhere."""
+
+    def __init__(self) -> None:
+        self.read = 0
+
+    def on(self, denoiser: "Denoiser") -> Any:
+        """The denoiser, behind a function that counts: no attribute leads around it."""
+        meter = self
+
+        def count(tokens: Tensor, at: Tensor | None) -> None:
+            asked = tokens == denoiser.mask_id if at is None else at
+            meter.read += int(asked.any(1).sum())
+
+        class Metered:
+            """Answers like the denoiser behind it."""
+
+            def __getattr__(self, name: str) -> Any:
+                if name == "over_all":
+                    return over_all(getattr(denoiser, name))
+                if name not in TOLD:
+                    raise AttributeError(name)
+                return getattr(denoiser, name)
+
+            def __call__(self, tokens: Tensor, at: Tensor | None = None) -> Any:
+                count(tokens, at)
+                return denoiser(tokens, at)
+
+        def over_all(both: Any) -> Any:
+            def counted(tokens: Tensor, at: Tensor) -> Any:
+                count(tokens, at)
+                return both(tokens, at)
+
+            return counted
+
+        Metered.__qualname__ = type(denoiser).__qualname__
+        Metered.__module__ = type(denoiser).__module__
+        return Metered()
+
+    def check(self, sampler: "Sampler", decoded: "Decoded", passes: int) -> None:
+        """Refuses a run that asked for more than it was charged for."""
+        charged = int(decoded.calls.sum())
+        if charged != passes * self.read:
+            raise misbehaved(
+                sampler,
+                f"had the denoiser read {self.read:,} sequences, and {charged // passes:,} calls "
+                "were counted: it asked past the denoiser it was handed, or changed the count.",
+            )

@@ -3,10 +3,15 @@
 Random numbers are addressed by (seed, sequence, position, round), so the tokens of a policy that
 chooses before it draws follow from its choices alone: at the positions revealed in a round, draw
 from the denoiser's own marginals of the canvas before it. A policy that sharpens, cuts or replaces
-the marginals on the way gets other tokens. And with other random numbers for the tokens alone, its
-first choices stay what they were, unless it looked at what would be drawn.
+the marginals on the way gets other tokens.
+
+Its choices must not follow from tokens that are still to be drawn. So it is run again with its own
+tokens forced, as on a replay, and with other random numbers for tokens: in every round it has to
+choose what it chose before. It may compute the numbers itself from the seed that it is shown; that
+seed is another one, too.
 """
 
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import torch
@@ -18,6 +23,8 @@ from maskwalk.decoding.draw import Draw
 from maskwalk.decoding.policy import Sampler
 from maskwalk.denoiser import Denoiser
 from maskwalk.streams import Purpose, Streams
+
+ANOTHER = 0x5A5A  # another seed; in a position's bits, another token's numbers
 
 
 def redrawn_share(
@@ -79,51 +86,67 @@ def _near(
 
 
 def chooses_blindly(
-    sampler: Sampler, denoiser: Denoiser, tokens: Int[Tensor, "batch length"], seed: int
+    sampler: Sampler,
+    denoiser: Denoiser,
+    tokens: Int[Tensor, "batch length"],
+    seed: int,
+    decoded: Decoded | None = None,
+    ties: str = "uniform",
 ) -> bool:
-    """Whether its first choices are the same when only the tokens' random numbers change."""
+    """Whether its choices are the same in every round when only tokens' random numbers change.
+
+    `decoded` is the traced run of these rows with this seed; without, they are decoded here.
+    """
     ids = torch.arange(len(tokens))
-    one, other = (
-        _first_choice(sampler, denoiser, tokens, streams(seed, ids))
-        for streams in (Streams, OtherTokens)
+    if decoded is None:
+        streams = Streams(seed, ids)
+        decoded = decode(sampler, denoiser, tokens, streams=streams, ties=ties, trace=True)
+    assert decoded.trace is not None
+    follows = Follows(sequences=decoded.tokens)
+    again = decode(
+        sampler,
+        denoiser,
+        tokens,
+        streams=OtherTokens(seed, ids),
+        draw=follows,
+        ties=ties,
+        trace=True,
     )
-    return torch.equal(one, other)
+    assert again.trace is not None
+    same = torch.equal(again.trace.reveal_rounds(), decoded.trace.reveal_rounds())
+    return same and sum(follows.drawn) == int((tokens == denoiser.mask_id).sum())
 
 
-def _first_choice(
-    sampler: Sampler, denoiser: Denoiser, tokens: Int[Tensor, "batch length"], streams: Streams
-) -> Bool[Tensor, "batch length"]:
-    """What it reveals in the first round; the rest is not run."""
-    seen: list[Tensor] = []
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Follows(Draw):
+    """A draw that gives the tokens of a run, and counts how many it was asked for."""
 
-    def told(rows: Tensor, now: Tensor) -> None:
-        if seen:
-            chosen = torch.zeros_like(tokens, dtype=torch.bool)
-            chosen[rows] = seen[0][rows] != now  # rows that were complete are not among them
-            raise _Enough(chosen)
-        seen.append(now.clone())
+    sequences: Int[Tensor, "batch length"]
+    drawn: list[int] = field(default_factory=list)
 
-    try:
-        decode(sampler, denoiser, tokens, streams=streams, on_round=told)
-    except _Enough as enough:
-        return enough.chosen
-    return torch.zeros_like(tokens, dtype=torch.bool)
-
-
-class _Enough(Exception):
-    """The first round is over."""
-
-    def __init__(self, chosen: Tensor) -> None:
-        super().__init__()
-        self.chosen = chosen
+    def __call__(
+        self,
+        log_probs: Float[Tensor, "n vocab"],
+        streams: Streams,
+        round: int,
+        rows: Int[Tensor, " n"],
+        positions: Int[Tensor, " n"],
+    ) -> Int[Tensor, " n"]:
+        """The run's tokens at these places."""
+        self.drawn.append(len(rows))
+        return self.sequences[streams.ids[rows], positions]
 
 
 class OtherTokens(Streams):
-    """The same streams for every purpose but tokens."""
+    """The same streams for every purpose but tokens, under the name of another seed."""
+
+    def __init__(self, seed: int, ids: Int[Tensor, " batch"]) -> None:
+        super().__init__(seed, ids)
+        self._true, self.seed = seed, seed ^ ANOTHER
 
     def select(self, rows: Tensor) -> "OtherTokens":
         """The streams of some of the rows."""
-        return OtherTokens(self.seed, self.ids[rows])
+        return OtherTokens(self._true, self.ids[rows])
 
     def _words(
         self,
@@ -133,5 +156,5 @@ class OtherTokens(Streams):
         round: Tensor | int,
         block: Tensor | int,
     ) -> list[Tensor]:
-        shifted = rows if purpose != Purpose.TOKEN else (rows + 1) % len(self.ids)
-        return super()._words(shifted, positions, purpose, round, block)
+        moved = positions if purpose != Purpose.TOKEN else (positions ^ ANOTHER)
+        return super()._words(rows, moved, purpose, round, block)

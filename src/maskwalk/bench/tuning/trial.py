@@ -27,6 +27,7 @@ from maskwalk.bench.subject import Subject
 from maskwalk.bench.texts import batch_on
 from maskwalk.decoding.decode import decode
 from maskwalk.decoding.draw import DRAWS, Draw
+from maskwalk.decoding.guard import believed_kind
 from maskwalk.decoding.kinds import result_kind
 from maskwalk.decoding.policy import Sampler
 from maskwalk.decoding.reader import answering
@@ -100,7 +101,7 @@ def measured(rule: Sampler, sampler: str, known: Subject, how: Row, pilot: int, 
         calls.append(done.calls.cpu())
         widest = max(widest, int(done.widest.max()))
     row = _calls(torch.cat(calls).double(), sampler, known.name, pilot)
-    row["kind"] = result_kind(rule.law_kind, draw.exact, widest <= 1)
+    row["kind"] = result_kind(believed_kind(rule), draw.exact, widest <= 1)
     if pilot:
         return row
     written = torch.cat(tokens)

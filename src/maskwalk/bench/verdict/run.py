@@ -42,7 +42,8 @@ from maskwalk.bench.verdict.verdict import Comparison, compare, judge
 from maskwalk.bench.workers import Workers
 from maskwalk.decoding.decode import Decoded
 from maskwalk.decoding.draw import DRAWS, mode_name, read_draw
-from maskwalk.decoding.kinds import FACTORISED, SHAPED
+from maskwalk.decoding.guard import believed_kind
+from maskwalk.decoding.kinds import EXACT, FACTORISED, SHAPED
 from maskwalk.decoding.policy import Sampler
 from maskwalk.denoiser import Denoiser
 from maskwalk.denoisers.resolve import build_denoiser
@@ -208,7 +209,7 @@ def _draws_as_told(cell: Cell, sampler: Sampler, decoded: Decoded) -> bool:
     rows are drawn again without the policy, by oracle or model. Which ones, only the finished run
     tells.
     """
-    if sampler.law_kind != FACTORISED or not DRAWS.build(cell.draw).exact:
+    if believed_kind(sampler) != FACTORISED or not DRAWS.build(cell.draw).exact:
         return False
     world, denoiser = build_world(cell.world), _denoiser(cell.denoiser, cell.world)
     prompts = TASKS.build(cell.task, world=world, prompts=cell.count, seed=cell.seed).tokens
@@ -216,7 +217,9 @@ def _draws_as_told(cell: Cell, sampler: Sampler, decoded: Decoded) -> bool:
     start = torch.where(start == world.vocab_size, denoiser.mask_id, start)
     if redrawn(decoded, denoiser, start, cell.seed, _some(decoded)) < 1.0:
         return False
-    return chooses_blindly(sampler.in_world(world), denoiser, start, cell.seed)
+    traced = start[: len(decoded.trace.ids)] if decoded.trace is not None else start
+    told = sampler.in_world(world)
+    return chooses_blindly(told, denoiser, traced, cell.seed, decoded, cell.ties)
 
 
 def _some(decoded: Decoded) -> Int[Tensor, " rows"]:
@@ -240,7 +243,7 @@ def _measured(
     if reference.key not in store.outcomes:
         store.add(outcome(reference))
     found: dict[str, Any] = {"departure": departure(own, store.outcomes[reference.key])}
-    return found | ({"kind": SHAPED} if sampler.law_kind == FACTORISED else {})
+    return found | ({"kind": SHAPED} if believed_kind(sampler) != EXACT else {})
 
 
 def _loss(scene: Scene, cell: Cell, sampler: Sampler) -> dict[str, Any] | None:
