@@ -18,6 +18,8 @@ from maskwalk.bench.plan import Plan
 from maskwalk.bench.records import Record, as_written, load_records, read_records
 from maskwalk.bench.text_experiment import Setting, TextExperiment
 from maskwalk.bench.versions import newest
+from maskwalk.denoisers.files import Pretrained, save_pretrained
+from maskwalk.denoisers.network.weights import DDiTConfig, layout
 from maskwalk.denoisers.resolve import DENOISERS
 from maskwalk.samplers import SAMPLERS
 from maskwalk.specs import load_plugin
@@ -163,6 +165,8 @@ from maskwalk.worlds.walks.graphs import GRAPHS
 from maskwalk.worlds.walks.laws import WALKS
 from maskwalk.worlds.tasks import TASKS
 from maskwalk.samplers import SAMPLERS
+from maskwalk.denoisers.files import Pretrained, save_pretrained
+from maskwalk.denoisers.network.weights import DDiTConfig, layout
 from maskwalk.denoisers.resolve import DENOISERS
 from maskwalk.worlds.metrics import METRICS
 from maskwalk.decoding.scores import SCORES
@@ -244,6 +248,18 @@ def test_an_installed_packages_files_count(tmp_path: Path, monkeypatch: pytest.M
     finally:
         for name in [name for name in sys.modules if name.startswith("a_plugin_versions")]:
             del sys.modules[name]
+
+
+def test_a_models_key_holds_its_configuration(tmp_path: Path) -> None:
+    """The same numbers with other heads are another network."""
+    config = DDiTConfig(vocab_size=12, hidden=16, heads=2, blocks=1, cond=8)
+    model = Pretrained(config, layout(config).initial([0])[0], {"length": 6})
+    save_pretrained(model, tmp_path / "m")
+    cell = Cell(**{**PLAIN, "denoiser": str(tmp_path / "m")})
+    before, file = cell.key, tmp_path / "m" / "model.json"
+    file.write_text(file.read_text().replace('"heads": 2', '"heads": 4'))
+    os.utime(file, (1, 1))
+    assert cell.key != before
 
 
 def test_a_file_is_known_by_content_not_by_place(tmp_path: Path) -> None:

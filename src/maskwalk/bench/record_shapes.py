@@ -7,6 +7,7 @@ raise `reading.Wrong`, which knows the field; the reader of the file adds the fi
 from functools import lru_cache
 from typing import Any
 
+from maskwalk.decoding.kinds import KINDS
 from maskwalk.errors import MaskwalkError
 from maskwalk.reading import (
     Shape,
@@ -17,6 +18,7 @@ from maskwalk.reading import (
     listed,
     maybe,
     number,
+    one_of,
     row,
     table,
     text,
@@ -150,7 +152,15 @@ COMMON: dict[str, Shape] = {
     "kind": maybe(text()),
 }
 RECORD = table(
-    COMMON | {"world": spec, "task": spec, "denoiser": text(), "mode": NAME, "draw": text()},
+    COMMON
+    | {
+        "world": spec,
+        "task": spec,
+        "denoiser": text(),
+        "mode": NAME,
+        "draw": text(),
+        "kind": maybe(one_of(*KINDS)),
+    },
     needs=("key", "metrics", "world", "task", "sampler", "denoiser", "mode"),
 )
 OLD = table(  # schema 1

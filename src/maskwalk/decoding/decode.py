@@ -1,9 +1,9 @@
 """The only decoding loop in the project.
 
 `decode` owns the stepping, so a sampler is thirty lines: it hands the sampler a canvas, a denoiser
-that counts its own calls (no sampler can miscount), and the round's random streams; rows leave as
-soon as the sampler is done with them (complete, for all but remasking ones), and their counts stop
-with them.
+that counts its own calls (no sampler miscounts by mistake), and the round's random streams; rows
+leave as soon as the sampler is done with them (complete, for all but remasking ones), and their
+counts stop with them.
 """
 
 from collections.abc import Callable

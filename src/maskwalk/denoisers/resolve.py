@@ -22,6 +22,7 @@ from maskwalk.worlds.world import WORLDS, World
 
 DENOISERS: Registry[Denoiser] = Registry("denoiser", context=("world", "device"), makes=Denoiser)
 ZOO = "zoo:"
+MODEL_FILES = ("model.safetensors", "model.json")
 WALK = ("graph", "walk", "length", "graph_seed")  # what a world of walks is made of
 # What may stand behind the @ of a trained model, and how its network then computes.
 PRECISIONS = {
@@ -191,25 +192,31 @@ def check_name(name: str) -> None:
 
 
 def fingerprint(name: str) -> str | None:
-    """What tells two models of one name apart: the hash of a trained model's weights."""
+    """What tells two models of one name apart: the hash of a trained model's weights, and of what
+    stands beside them in its directory."""
     name, _ = split_precision(name)
     if name.startswith(ZOO):
         return str(trained_on(name)["sha256"])
     if is_trained(name):
-        file = Path(name) / "model.safetensors"
-        return _digest(file, file.stat().st_mtime_ns) if file.exists() else None
+        files = [Path(name) / part for part in MODEL_FILES]
+        if files[0].exists():
+            return _digest(*((f, f.stat().st_mtime_ns) for f in files if f.exists()))
     return None
 
 
 def own_weights(name: str) -> dict[str, str]:
-    """A trained directory and the hash of its weights; nothing where none of the user's is used."""
+    """A trained directory and its fingerprint; nothing where none of the user's is used."""
     digest = None if name.startswith(ZOO) else fingerprint(name)
     return {} if digest is None else {name: digest}
 
 
 @lru_cache(maxsize=16)
-def _digest(file: Path, changed: int) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()
+def _digest(*files: tuple[Path, int]) -> str:
+    """The hash of files, with the times at which they changed."""
+    digest = hashlib.sha256()
+    for file, _ in files:
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
 
 
 def impossible_evidence(denoiser: Denoiser) -> int | None:

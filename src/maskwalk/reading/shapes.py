@@ -83,6 +83,16 @@ def _characters(value: str) -> None:
         raise Wrong("a text of whole characters", value) from None
 
 
+def one_of(*names: str) -> Shape:
+    """One of some words."""
+
+    def check(value: Any) -> None:
+        if value not in names:
+            raise Wrong(f"one of {', '.join(names)}", value)
+
+    return check
+
+
 def file_name(value: Any) -> None:
     """The name of a file in the same directory."""
     if type(value) is not str or not value or Path(value).name != value or "\0" in value:
