@@ -64,10 +64,11 @@ def test_a_shaped_result_leads_nothing_and_is_named_apart():
     assert cheat not in front_samplers(study, 0, [0])
     assert cheat not in {w.best.point.sampler for w in leaders(study, 0)}
     said = told(panel())
-    best = next(text for lead, text in said.items() if lead.startswith("As good as the best"))
-    assert best == "left to right on spanning tree (0.900 at 24 calls)."
-    ahead = said["Ahead of these, but †:"]
-    assert ahead.startswith("threshold drawn† on spanning tree (0.990 at 8 calls")
+    best = next(text for lead, text in said.items() if lead == "What to use.")
+    phrase = "Left to right is as good as the best with the fewest calls on spanning tree: "
+    assert best.startswith(phrase + "0.900 at 24 calls.")
+    ahead = said["Ahead of these, but †."]
+    assert ahead.startswith("Threshold drawn† is ahead on spanning tree (0.990 at 8 calls")
     assert "not measured against the law" in ahead
     out = front_tables(panel())
     front, beyond = out.split("## Beyond a front by shaping")
@@ -78,8 +79,8 @@ def test_a_shaped_result_leads_nothing_and_is_named_apart():
 def test_a_measured_departure_is_said_everywhere():
     off = with_distance(panel(), 0.4)
     words = "off the law by 0.300 ± 0.011"
-    assert words in told(off)["Ahead of these, but †:"] and words in front_tables(off)
-    near = told(with_distance(panel(), 0.1))["Ahead of these, but †:"]
+    assert words in told(off)["Ahead of these, but †."] and words in front_tables(off)
+    near = told(with_distance(panel(), 0.1))["Ahead of these, but †."]
     assert "within 0.011 of the law" in near
     study = arrange(off)
     (row,) = [r for r in csv.DictReader(io.StringIO(long_csv(study))) if r["kind"] == "shaped"]
@@ -91,8 +92,8 @@ def test_a_measured_departure_is_said_everywhere():
 
 def test_a_shaped_result_that_is_not_ahead_is_not_said_to_be():
     behind = dict(RULES) | {CHEAT: (8.0, 0.61)}
-    assert "Ahead of these, but †:" not in told(panel(behind))  # within the noise of bisection's
-    assert "Ahead of these, but †:" in told(panel(dict(RULES) | {CHEAT: (3.0, 0.3)}))
+    assert "Ahead of these, but †." not in told(panel(behind))  # within the noise of bisection's
+    assert "Ahead of these, but †." in told(panel(dict(RULES) | {CHEAT: (3.0, 0.3)}))
 
 
 def test_tables_mark_it_and_its_number_is_not_bold():
@@ -127,7 +128,7 @@ def test_where_the_draws_are_not_exact_everything_is_marked():
     assert study.shaped_modes == {0} and not study.shaped(0) and study.shaped(0, 0)
     said = told(records)
     assert next(iter(said)) == "All of this is †."
-    assert "Ahead of these, but †:" not in said  # nobody is left to be ahead of
+    assert "Ahead of these, but †." not in said  # nobody is left to be ahead of
     assert all(row.shaped for row in tables(study)[0].rows)
     assert [p.sampler for p in lawful(points_of(study, 0))] == [0, 1, 2]
 
@@ -176,5 +177,5 @@ def test_a_distance_measured_apart_outlives_a_choice_of_metrics():
         study = arrange(records)
         assert len(study.cells) == 3 and study.superseded == 0
         assert all("coherence" in record["metrics"] for record in study.cells.values())
-        assert "off the law by 0.300 ± 0.011" in told(records)["Ahead of these, but †:"]
+        assert "off the law by 0.300 ± 0.011" in told(records)["Ahead of these, but †."]
     assert len(some_settings([*cells, *apart], 1)) == 6

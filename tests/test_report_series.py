@@ -208,11 +208,14 @@ def test_the_summary_of_three_modes_says_what_each_is_and_where_they_differ():
     assert "bfloat16, ties broken to the lowest position" in told["network · as published"]
     shared, widest = compared(study)
     # 6 graphs × 3 tasks × 4 samplers; distant-K has no oracle and does not count.
-    assert "On average over the 72 results that all have, coherence is 0." in shared.text
+    assert "Over the 72 results that all have, mean coherence is 0." in shared.text
     # Random orders and bisection change little between draws, so that pair is not named.
-    assert widest.text.count(";") == 1 and "oracle · exact to network · exact" in widest.text
+    assert widest.text.startswith("From ") and "the coherence of" in widest.text
+    assert widest.sheet is not None and len(widest.sheet.rows) == 2
+    assert ("oracle · exact", "network · exact") in {row[:2] for row in widest.sheet.rows}
     (paper,) = against_paper(study, 0)
-    assert paper.text.startswith("72 cells of the paper's tables: root mean square difference 0.0")
+    assert paper.text.startswith("Of 72 cells of the paper's tables, ")
+    assert "The root mean square difference is 0.0" in paper.text
     assert not against_paper(arrange(small()), 0) and not compared(arrange(small(modes=1)))
 
 
@@ -223,7 +226,7 @@ def test_the_summary_does_not_judge_samplers_where_they_were_not_run():
     records = [r for r in records if r["title"] == "degree 7" or r["sampler"] == SOME[0]]
     study = arrange(records)
     said = " ".join(f.text for f in findings(study, 0, sampler_swaps(study, 0)))
-    assert "Of the 1 samplers run there none was flawless in all 2 panels" in said
+    assert "was run in both panels; its worst coherence is 0.900" in said
 
 
 # ------------------------------------------------------------------------------- size

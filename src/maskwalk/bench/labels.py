@@ -32,14 +32,14 @@ KNOWN: dict[str, tuple[str, str, str]] = {
     "guided_bisection": ("#b03a86", "#f29bce", "star"),
 }
 SPARE: tuple[tuple[str, str, str], ...] = (
-    ("#332288", "#a79bff", "hexagon"),
-    ("#882255", "#e583ae", "pentagon"),
-    ("#6f6f14", "#cccc5c", "circle"),
-    ("#2a8078", "#74d6ca", "square"),
-    ("#b8404f", "#f8a0aa", "up"),
-    ("#7a4b2a", "#cfa380", "down"),
-    ("#3f6212", "#a3d160", "diamond"),
-    ("#5b3cc4", "#c4b2ff", "star"),
+    ("#332288", "#4e82e7", "hexagon"),
+    ("#882255", "#bb5cb5", "pentagon"),
+    ("#689707", "#b2fc94", "circle"),
+    ("#0f96a9", "#59ebf0", "square"),
+    ("#b8404f", "#e15d64", "up"),
+    ("#7a4b2a", "#b57b02", "down"),
+    ("#24570a", "#5f9477", "diamond"),
+    ("#5b3cc4", "#ae8fff", "star"),
 )
 MARKERS = ("circle", "square", "diamond", "up", "down", "star", "cross", "hexagon", "pentagon")
 

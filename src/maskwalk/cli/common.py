@@ -1,7 +1,8 @@
 """What the commands share: where they print, and options that mean the same everywhere."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -188,3 +189,16 @@ def plain_table(first: str, *others: str) -> Table:
 def say_written(path: Path) -> None:
     """One line, never folded, so that it can be copied."""
     out.print(f"Wrote {path}", soft_wrap=True)
+
+
+def say_files(folder: Path, paths: Sequence[Path]) -> None:
+    """One line: every file of the folder itself, and how many there are in each folder of it."""
+    from maskwalk.report.words import plural
+
+    here = [str(path) for path in paths if path.parent == folder]
+    counts = Counter(path.parent for path in paths if path.parent != folder)
+    inside = [
+        f"{plural(count, where.name.removesuffix('s'))} in {where}/"
+        for where, count in counts.items()
+    ]
+    out.print(f"Wrote {', '.join([*here, *inside])}", soft_wrap=True)

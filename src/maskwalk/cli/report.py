@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from maskwalk.cli.common import Include, bring_in, say_notes, say_written
+from maskwalk.cli.common import Include, bring_in, say_files, say_notes, say_written
 from maskwalk.errors import MaskwalkError
 
 
@@ -91,5 +91,4 @@ def report(
         paths = write_report(
             attach(records), to, chosen, losses=losses, aside=aside.total, policies=policies
         )
-    for path in paths:
-        say_written(path)
+    say_files(to, paths)

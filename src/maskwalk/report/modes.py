@@ -10,10 +10,10 @@ from math import sqrt
 from maskwalk.bench import labels
 from maskwalk.bench.records import Record
 from maskwalk.report.estimates import number, plus_minus
+from maskwalk.report.finding import Finding, Sheet, where
 from maskwalk.report.points import Point, beyond_noise, points_of
 from maskwalk.report.study import Study
-from maskwalk.report.summary import Finding, where
-from maskwalk.report.words import listed, plural
+from maskwalk.report.words import capital, listed, plural
 from maskwalk.stats import LEVEL, combined, half_width
 from maskwalk.worlds.metrics import Metric
 
@@ -55,19 +55,22 @@ def _draw_words(record: Record) -> str:
 
 def compared(study: Study) -> list[Finding]:
     """What changes between modes, over the cells they share: means, and the widest changes."""
+    if len(study.modes) < 2:
+        return []
     metrics = study.drawn if study.single else [m for m in study.drawn if m == study.quality]
-    parts, cells = [], 0
+    rows = []
     for metric in metrics:
         shared = [cell for cell in _cells(study, metric) if len(cell) == len(study.modes)]
-        if len(study.modes) > 1 and shared:
-            cells = max(cells, len(shared))
-            parts.append(f"{metric.title} is {_means(study, metric, shared)}")
-    if not parts:
+        rows += [(metric, len(shared), _means(study, metric, shared))] if shared else []
+    if not rows:
         return []
-    text = f"On average over the {plural(cells, 'result')} that all have, {'; '.join(parts)}."
-    out = [Finding("Modes compared.", text)]
-    changes = _changes(study) if study.quality else []
-    return out + ([Finding("Widest changes:", "; ".join(changes) + ".")] if changes else [])
+    metric, cells, means = rows[0]
+    each = listed([f"{mean} with {name}" for name, mean in zip(study.modes, means)])
+    text = f"Over the {plural(cells, 'result')} that all have, mean {metric.title} is {each}."
+    table = [(m.title, f"{n:,}", *numbers) for m, n, numbers in rows]
+    sheet = Sheet("All metrics, mode by mode", ("mean of", "results", *study.modes), table)
+    out = [Finding("Modes compared.", text, sheet if len(rows) > 1 else None)]
+    return out + (_widest(study) if study.quality else [])
 
 
 def _cells(study: Study, metric: Metric) -> list[dict[int, Point]]:
@@ -79,16 +82,17 @@ def _cells(study: Study, metric: Metric) -> list[dict[int, Point]]:
     return list(cells.values())
 
 
-def _means(study: Study, metric: Metric, cells: list[dict[int, Point]]) -> str:
+def _means(study: Study, metric: Metric, cells: list[dict[int, Point]]) -> list[str]:
+    """For every mode the mean with its interval."""
     means = []
-    for mode, name in enumerate(study.modes):
+    for mode in range(len(study.modes)):
         mean = sum(cell[mode].value for cell in cells) / len(cells)
         half = half_width(combined(*(cell[mode].se for cell in cells)) / len(cells)) or 0.0
-        means.append(f"{number(metric, mean)}{plus_minus(half, metric.digits)} with {name}")
-    return listed(means)
+        means.append(f"{number(metric, mean)}{plus_minus(half, metric.digits)}")
+    return means
 
 
-def _changes(study: Study) -> list[str]:
+def _widest(study: Study) -> list[Finding]:
     """The widest change of quality between two modes, where it is beyond the noise."""
     metric, changes = study.quality, []
     assert metric is not None
@@ -98,10 +102,24 @@ def _changes(study: Study) -> list[str]:
         different = beyond_noise(both)
         if different:
             a, b = max(different, key=lambda pair: abs(pair[0].value - pair[1].value))
-            text = f"{study.modes[one]} to {study.modes[two]}, {study.label(a.sampler)} on "
-            text += f"{where(study, a.panel)}: {number(metric, a.value)} to "
-            changes.append(text + number(metric, b.value))
-    return changes
+            changes.append((abs(a.value - b.value), one, two, a, b))
+    if not changes:
+        return []
+    _, one, two, a, b = max(changes, key=lambda change: change[0])
+    text = f"From {study.modes[one]} to {study.modes[two]}, the {metric.title} of "
+    text += f"{study.label(a.sampler)} on {where(study, a.panel)} goes from "
+    text += f"{number(metric, a.value)} to {number(metric, b.value)}."
+    rows = [_change(study, metric, *change[1:]) for change in changes]
+    heads = ("from", "to", "sampler", "on", f"{metric.title} before", "after")
+    sheet = Sheet("The widest change between every two modes", heads, rows)
+    return [Finding("Widest change.", text, sheet if len(rows) > 1 else None)]
+
+
+def _change(
+    study: Study, metric: Metric, one: int, two: int, a: Point, b: Point
+) -> tuple[str, ...]:
+    place = (study.modes[one], study.modes[two], study.label(a.sampler), where(study, a.panel))
+    return (*place, number(metric, a.value), number(metric, b.value))
 
 
 def against_paper(study: Study, mode: int) -> list[Finding]:
@@ -117,11 +135,11 @@ def against_paper(study: Study, mode: int) -> list[Finding]:
         return []
     rms = sqrt(sum((ours - paper.value) ** 2 for _, ours, paper, *_ in cells) / len(cells))
     far = sum(paper.far for _, _, paper, *_ in cells)
-    text = f"{plural(len(cells), 'cell')} of the paper's tables: root mean square difference "
-    text += f"{number(metric, rms)}; {far or 'none'} lie outside the 95 % interval of the "
-    text += f"difference (by chance about {LEVEL * len(cells):.0f} would)"
+    text = f"Of {plural(len(cells), 'cell')} of the paper's tables, {far or 'none'} lie outside "
+    text += "the 95 % interval of the difference, where chance alone gives about "
+    text += f"{LEVEL * len(cells):.0f}. The root mean square difference is {number(metric, rms)}."
     _, ours, paper, p, s = max(cells, key=lambda cell: cell[0])
     if paper.far:
-        text += f", {study.label(s)} on {where(study, p)} most ({number(metric, ours)}, in the "
-        text += f"paper {number(metric, paper.value)})"
-    return [Finding("Against the paper:", text + ".")]
+        text += f" {capital(study.label(s))} on {where(study, p)} is furthest off: "
+        text += f"{number(metric, ours)}, in the paper {number(metric, paper.value)}."
+    return [Finding("Against the paper.", text)]

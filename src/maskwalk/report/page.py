@@ -19,26 +19,29 @@ from markupsafe import Markup
 
 from maskwalk.decoding.kinds import SHAPED
 from maskwalk.report.budget_lines import drawn_series
-from maskwalk.report.budgets import Leader, crowded, front_samplers, leaders
+from maskwalk.report.budgets import Leader, crowded, leaders
 from maskwalk.report.estimates import INTERVAL, floor_of, number
+from maskwalk.report.finding import Finding, noun
+from maskwalk.report.folded import layout
 from maskwalk.report.losses import HEADS, Group, sheet
 from maskwalk.report.modes import against_paper, compared, mode_meanings
 from maskwalk.report.page_data import left_out, page_data, pictured, text_panels, traced_panels
 from maskwalk.report.standings import stand_number, standings
 from maskwalk.report.study import Study
 from maskwalk.report.summary import findings, intro
-from maskwalk.report.swaps import rule_swaps, sampler_swaps
-from maskwalk.report.tables import FLOOR, Table, tables
-from maskwalk.report.words import SHAPED_MEANS, capital, chance, plural, small, typed
+from maskwalk.report.swaps import Swaps, rule_swaps, sampler_swaps
+from maskwalk.report.tables import FLOOR, tables
+from maskwalk.report.words import SHAPED_MEANS, capital, chance, note_words, plural, small, typed
 from maskwalk.worlds.metrics import Metric
 
 TEMPLATES = Path(__file__).parent / "templates"
 SHOWN_SWAPS, MOST_SWAPS = 12, 100
+SHOWN_SENTENCES = 3  # the others are folded
 MOST_OPEN = 24  # figures; of more, those of the first metric are shown and the others folded
 PACKED = 200_000  # characters of data beyond which a page carries them deflated
 SCRIPTS = (  # one scope, in this order
-    *("inflate", "base", "tell", "tips", "ticks", "scales", "layout", "scatter", "listen"),
-    *("series", "traces", "pictures", "losses", "texts", "save", "fade"),
+    *("inflate", "base", "tell", "tips", "ticks", "scales", "layout", "colours"),
+    *("scatter", "listen", "series", "traces", "pictures", "losses", "texts", "save", "fade"),
     *("frames", "stages", "player", "watch", "address", "report"),
 )
 
@@ -58,12 +61,7 @@ def page(
     modes, all_tables = range(len(study.modes)), tables(study)
     swaps = [rule_swaps(study, m) if crowd else sampler_swaps(study, m) for m in modes]
     winners = [leaders(study, m) if crowd or study.single else [] for m in modes]
-    sentences = [
-        findings(study, m, swaps[m])
-        + (standings(study, m, winners[m]) if study.single else [])
-        + against_paper(study, m)
-        for m in modes
-    ]
+    sentences = [_told(study, m, swaps[m], winners[m]) for m in modes]
     return render(
         "report.html",
         study=study,
@@ -101,9 +99,11 @@ def page(
         budgets=[sorted({one.budget for one in mine}) for mine in winners],
         stand_number=stand_number,
         tables=all_tables,
-        fronted=[_fronted(study, table) for table in all_tables] if crowd else [],
+        layouts=[layout(study, table) for table in all_tables],
+        noun=noun(study),
         printed=any(any(table.published) for table in all_tables),
         swaps=swaps if any(one.comparisons for one in swaps) else [],
+        shown_sentences=SHOWN_SENTENCES,
         shown_swaps=SHOWN_SWAPS,
         most_swaps=MOST_SWAPS,
         traced=traced,
@@ -113,6 +113,14 @@ def page(
         most_texts=max((len(r.get("texts") or []) for r in study.records), default=0),
         about=_about(study, command, losses, policies),
     )
+
+
+def _told(study: Study, mode: int, swaps: Swaps, winners: Sequence[Leader]) -> list[Finding]:
+    """What is said of a mode, the most important first; that all of it is shaped before that."""
+    found = findings(study, mode, swaps)
+    first = int(bool(found) and mode in study.shaped_modes)
+    measured = standings(study, mode, winners) if study.single else []
+    return [*found[:first], *against_paper(study, mode), *measured, *found[first:]]
 
 
 def render(template: str, **values: Any) -> str:
@@ -188,11 +196,6 @@ def _by_panel(winners: Sequence[Leader]) -> dict[int, dict[float, Leader]]:
     return by_panel
 
 
-def _fronted(study: Study, table: Table) -> set[int]:
-    """The samplers of a table that are on the Pareto front of one of its panels."""
-    return front_samplers(study, table.mode, [column.panel for column in table.columns])
-
-
 # ---------------------------------------------------------------- about
 
 
@@ -221,7 +224,7 @@ def _about(
         "draws": sorted(
             {f"{r['mode']}: {r.get('draw', '')}, ties {r.get('ties')}" for r in records}
         ),
-        "notes": sorted(notes.items()),
+        "notes": [(note_words(note), f"{k:,}") for note, k in sorted(notes.items())],
         "records": plural(len(records), "record") if records else "",
         "superseded": plural(study.superseded, "earlier record") if study.superseded else "",
         "seconds": f"{seconds:,.0f} s" if seconds >= 1 else "",

@@ -1,41 +1,25 @@
 """The minute's reading: what was run, and what came out, as sentences computed from the records.
 
-A sampler is called *as good as the best* when it is within the 95 % interval of the difference; the
-cheapest such sampler is the one worth using. "Flawless" means in these samples.
+A few short sentences a mode, and small tables for what does not fit into them. "Flawless" means in
+these samples.
 """
-
-from collections import Counter
-from dataclasses import dataclass
 
 from maskwalk.bench import labels
 from maskwalk.bench.records import Record
 from maskwalk.decoding.kinds import MARK
+from maskwalk.report.budgets import crowded
+from maskwalk.report.champions import choice, shaped
 from maskwalk.report.estimates import floor_of, number
-from maskwalk.report.points import (
-    Point,
-    ahead_by_shaping,
-    beyond_noise,
-    by_panel,
-    lawful,
-    level,
-    points_of,
-)
+from maskwalk.report.finding import Finding, Sheet, all_panels, cost_words, costs, settings, where
+from maskwalk.report.points import Point, beyond_noise, lawful, points_of
 from maskwalk.report.study import REFERENCE, Study
 from maskwalk.report.swaps import Swaps
-from maskwalk.report.words import capital, listed, plural, span
+from maskwalk.report.words import brief, capital, listed, plural, span
 from maskwalk.stats import NORMAL, combined
 from maskwalk.worlds.metrics import Metric
 
 GOOD = 0.95  # of a quality that is a share: from here on a sampler should also be faithful
-EQUAL = 0.05  # costs that differ by less are the same
-
-
-@dataclass(frozen=True)
-class Finding:
-    """A headline and its sentence."""
-
-    lead: str
-    text: str
+FEW = 3  # flawless samplers that a sentence names
 
 
 def intro(study: Study) -> str:
@@ -43,7 +27,7 @@ def intro(study: Study) -> str:
     if not study.records:
         return "Where nats are lost, and why: exact sequences forced through each sampler."
     samplers = sum(s not in study.causal for s in study.tried)
-    ran = [plural(samplers, "sampler")] if samplers else []
+    ran = [_ran(study, samplers)] if samplers else []
     ran += ["AR"] * bool(study.causal) + [REFERENCE] * bool(study.references)
     titles = list(dict.fromkeys(panel.title for panel in study.panels))
     where = titles[0] if len(titles) == 1 else plural(len(titles), "world")
@@ -55,6 +39,12 @@ def intro(study: Study) -> str:
     known = [float(length) for length in lengths if length is not None]
     long = f" of {span(known)} tokens" if len(known) == len(lengths) else ""
     return text + (f" {plural(sequences, 'sequence')}{long} in all." if sequences else "")
+
+
+def _ran(study: Study, samplers: int) -> str:
+    """ "30 samplers"; where there are many, "181 settings of 43 rules"."""
+    rules = len({study.samplers[s].family for s in study.tried if s not in study.causal})
+    return settings(study, samplers) + (f" of {plural(rules, 'rule')}" if crowded(study) else "")
 
 
 def _length(record: Record) -> int | None:
@@ -77,9 +67,8 @@ def findings(study: Study, mode: int, swaps: Swaps) -> list[Finding]:
         return []
     points = lawful(every)
     sentences = [_draws(study, mode), _flawless(study, metric, points)]
-    sentences += [*_best(study, metric, points), _cheaper(study, metric, points)]
-    sentences += [_shaped(study, mode, metric, every)]
-    sentences += [_gap(study, metric, points), _swaps(swaps)]
+    sentences += [choice(study, metric, points), _gap(study, metric, points)]
+    sentences += [shaped(study, mode, metric, every), _swaps(swaps)]
     return [finding for finding in [*sentences, *_faithful(study, mode, metric)] if finding]
 
 
@@ -91,142 +80,50 @@ def _draws(study: Study, mode: int) -> Finding | None:
     return Finding(f"All of this is {MARK}.", text + "follow another law than the denoiser's.")
 
 
-def _shaped(study: Study, mode: int, metric: Metric, points: list[Point]) -> Finding | None:
-    """Who would lead by another law, and how far that is from the right one."""
-    parts = []
-    for s, wins in _by_sampler(ahead_by_shaping(points)).items():
-        law = Counter(study.law_words(mode, p.panel, s) for p in wins)
-        words = next(iter(law)) if len(law) == 1 else _worst_law(study, mode, wins)
-        values = span([p.value for p in wins], metric.digits)
-        on = where(study, wins[0].panel) if len(wins) == 1 else plural(len(wins), "panel")
-        parts.append(f"{study.label(s)}{MARK} on {on} ({values} at {_costs(study, wins)}; {words})")
-    return Finding(f"Ahead of these, but {MARK}:", "; ".join(parts) + ".") if parts else None
-
-
-def _by_sampler(points: list[Point]) -> dict[int, list[Point]]:
-    by: dict[int, list[Point]] = {}
-    for p in points:
-        by.setdefault(p.sampler, []).append(p)
-    return dict(sorted(by.items(), key=lambda item: -len(item[1])))
-
-
-def _worst_law(study: Study, mode: int, wins: list[Point]) -> str:
-    """The widest departure of several."""
-    known = [(d.value, p) for p in wins if (d := study.departure(mode, p.panel, p.sampler))]
-    most = max(known, key=lambda pair: pair[0])[1]
-    words = study.law_words(mode, most.panel, most.sampler)
-    every = "all" if len(known) == len(wins) else f"the {len(known)}"
-    return f"{words} in the worst of {every} that were measured"
-
-
-def _costs(study: Study, points: list[Point]) -> str:
-    mean, name = span([p.cost for p in points]), study.cost.title
-    most = max(p.cost_max for p in points)
-    beyond = most > max(p.cost for p in points) + EQUAL
-    return f"{mean} {name}" + (f" and at most {most:g}" if beyond else "")
-
-
-def where(study: Study, panel: int) -> str:
-    """The world, and the task if there are several."""
-    place = study.panels[panel]
-    return f"{place.title} ({place.task})" if len(study.tasks) > 1 else place.title
-
-
 def _flawless(study: Study, metric: Metric, points: list[Point]) -> Finding | None:
     """Who has every sequence right, everywhere; else the best in its worst case."""
     panels = {p.panel for p in points}
     by = {s: [p for p in points if p.sampler == s] for s in {p.sampler for p in points}}
-    whole = {s: mine for s, mine in by.items() if {p.panel for p in mine} == panels}
+    whole = {s: mine for s, mine in sorted(by.items()) if {p.panel for p in mine} == panels}
     if len(by) < 2 or not whole or not metric.share or metric.better < 0:
         return None
-    clean = [s for s, mine in whole.items() if all(p.value == 1 for p in mine)]
-    every = "in the only panel" if len(panels) == 1 else f"in all {len(panels)} panels"
+    every = all_panels(len(panels))
+    clean = {s: mine for s, mine in whole.items() if all(p.value == 1 for p in mine)}
     if clean:
-        return Finding("Flawless.", _clean(study, metric, whole, clean, every))
-    who = "No sampler" if len(whole) == len(by) else f"Of the {len(whole)} samplers run there none"
+        return _clean(study, metric, clean, len(whole), every)
     worst = {s: min(mine, key=lambda p: p.value) for s, mine in whole.items()}
     top = max(worst, key=lambda s: (worst[s].value, -worst[s].cost))
-    text = f"{who} was flawless {every}. The best in its worst case is "
-    text += f"{study.label(top)} ({_costs(study, whole[top])}): {metric.title} at least "
-    text += f"{number(metric, worst[top].value)}, on {where(study, worst[top].panel)}."
-    return Finding("Nobody is always right.", text)
+    low = f"{number(metric, worst[top].value)} on {where(study, worst[top].panel)}"
+    name, at = study.label(top), costs(study, whole[top])
+    if len(whole) == 1:
+        text = f"Only {name} was run in {every}; its worst {metric.title} is {low}, with {at}."
+    else:
+        text = f"Of the {settings(study, len(whole))} run in {every}, {name} has the best worst "
+        text += f"case: {metric.title} {low}, with {at}."
+    return Finding("No sampler is right everywhere.", text)
 
 
 def _clean(
-    study: Study, metric: Metric, whole: dict[int, list[Point]], clean: list[int], every: str
-) -> str:
-    cost = {s: max(p.cost for p in whole[s]) for s in clean}
-    cheap = [s for s in clean if cost[s] < max(cost.values())] or clean
-    rest = sorted(s for s in clean if s not in cheap)
-    cheap.sort(key=lambda s: (cost[s], s))
-    text = listed([f"{study.label(s)} ({_costs(study, whole[s])})" for s in cheap])
-    have = "has" if len(cheap) == 1 else "have"
-    text = f"{capital(text)} {have} {metric.title} {number(metric, 1.0)} {every}."
-    if rest:
-        also = listed([study.label(s) for s in rest])
-        at = _costs(study, [p for s in rest for p in whole[s]])
-        text += f" {capital(also)} {'has' if len(rest) == 1 else 'have'} it too, with {at}."
-    return text
-
-
-def _champions(points: list[Point]) -> list[Point]:
-    """The cheapest among those as good as the best; several where cost and noise leave a tie."""
-    best = max(points, key=lambda p: (p.score, -p.cost))
-    good = [p for p in points if level(best, p)]
-    least = min(p.cost for p in good)
-    return [p for p in good if p.cost < least + EQUAL]
-
-
-def _best(study: Study, metric: Metric, points: list[Point]) -> list[Finding]:
-    """For every task: the cheapest samplers as good as the best; equal answers are said once."""
-    answers: dict[str, list[str]] = {}
-    here = by_panel(points)
-    for task in study.tasks:
-        panels = [p for p in study.of_task(task) if p in here]
-        won: dict[tuple[int, ...], list[Point]] = {}
-        for panel in panels:
-            champions = _champions(here[panel])
-            won.setdefault(tuple(sorted(q.sampler for q in champions)), []).extend(champions)
-        parts = []
-        for group, wins in sorted(won.items(), key=lambda item: -len(item[1])):
-            who = listed([study.label(s) for s in group])
-            values = span([w.value for w in wins], metric.digits)
-            on = _on(study, panels, [w.panel for w in wins])
-            parts.append(f"{who} on {on} ({values} at {_costs(study, wins)})")
-        if parts:
-            answers.setdefault("; ".join(parts) + ".", []).append(task)
-    return [
-        Finding(f"As good as the best with the fewest {study.cost.title}, {listed(tasks)}:", text)
-        for text, tasks in answers.items()
-    ]
-
-
-def _on(study: Study, panels: list[int], won: list[int]) -> str:
-    """Worlds by name, or "all 5 worlds but two" where they are most."""
-    names = [study.panels[p].title for p in dict.fromkeys(won)]
-    lacking = [study.panels[p].title for p in panels if p not in won]
-    if len(names) <= max(2 * len(lacking), 1):
-        return listed(names)
-    every = "both worlds" if len(panels) == 2 else f"all {len(panels)} worlds"
-    return every + (f" but {listed(lacking)}" if lacking else "")
-
-
-def _cheaper(study: Study, metric: Metric, points: list[Point]) -> Finding | None:
-    """What is left at a lower cost than the champion's."""
-    tops = []
-    for here in by_panel(points).values():
-        least = _champions(here)[0].cost
-        less = [p for p in here if p.cost < least - EQUAL]
-        if less:
-            tops.append(max(less, key=lambda p: (p.score, -p.cost)))
-    if not tops:
-        return None
-    names = Counter(study.label(p.sampler) for p in tops)
-    counted = [f"{name} ({plural(k, 'panel')})" for name, k in names.most_common(3)]
-    most = listed(list(names) if study.single else counted)
-    text = f"The best reach {span([p.value for p in tops], metric.digits)}, with {most}"
-    lead = f"With fewer {study.cost.title} than that:"
-    return Finding(lead, text + ("." if len(names) < 4 else " and others."))
+    study: Study, metric: Metric, clean: dict[int, list[Point]], run: int, every: str
+) -> Finding:
+    """Those without a fault: by name where they are few, else how many, and the cheapest."""
+    mean = {s: sum(p.cost for p in mine) / len(mine) for s, mine in clean.items()}
+    order = sorted(clean, key=lambda s: (mean[s], s))
+    value = f"{metric.title} {number(metric, 1.0)} in {every}"
+    if len(clean) <= FEW:
+        who = listed([f"{study.label(s)} ({costs(study, clean[s])})" for s in order])
+        text = f"{capital(who)} {'has' if len(clean) == 1 else 'have'} {value}."
+        return Finding("Flawless.", text)
+    least = [s for s in order if mean[s] < mean[order[0]] + 0.05]
+    text = f"{len(clean)} of {settings(study, run)} have {value}."
+    if len(least) <= FEW:
+        at = cost_words(study, brief(mean[order[0]]))
+        need = "needs" if len(least) == 1 else "need"
+        text += f" {capital(listed([study.label(s) for s in least]))} {need} the fewest: {at} on "
+        text += "average."
+    rows = [(study.label(s), span([p.cost for p in clean[s]]), brief(mean[s])) for s in order]
+    heads = ("sampler", study.cost.title, "on average")
+    return Finding("Flawless.", text, Sheet(f"The {len(clean)} flawless", heads, rows))
 
 
 def _gap(study: Study, metric: Metric, points: list[Point]) -> Finding | None:
@@ -243,10 +140,10 @@ def _gap(study: Study, metric: Metric, points: list[Point]) -> Finding | None:
     if not clear:
         return None
     high, low = max(clear, key=lambda pair: pair[0].score - pair[1].score)
-    text = f"On {where(study, high.panel)}, at {_costs(study, [high])}, "
+    text = f"On {where(study, high.panel)}, at {costs(study, [high])}, "
     text += f"{study.label(high.sampler)} reaches {number(metric, high.value)} and "
     text += f"{study.label(low.sampler)} {number(metric, low.value)}."
-    return Finding("Which positions are drawn matters as much as how many.", text)
+    return Finding("It matters which positions are drawn, not only how many.", text)
 
 
 def _swaps(swaps: Swaps) -> Finding | None:
@@ -272,7 +169,7 @@ def _faithful(study: Study, mode: int, quality: Metric) -> list[Finding]:
                 value, error = estimate.value, combined(estimate.se, floor.se)
                 cells.append((value - floor.value, error, good.value, p, s, value))
         if cells:
-            out.append(Finding(f"{capital(metric.title)}.", _excess(study, metric, quality, cells)))
+            out.append(_excess(study, metric, quality, cells))
     return out
 
 
@@ -281,15 +178,16 @@ def _excess(
     metric: Metric,
     quality: Metric,
     cells: list[tuple[float, float, float, int, int, float]],
-) -> str:
+) -> Finding:
+    """How many are as near to the law as exact sequences; who is good, and furthest from it."""
     near = sum(excess <= NORMAL * error for excess, error, *_ in cells)
-    text = f"In {near or 'none'} of {plural(len(cells), 'cell')} {metric.title} is within the "
-    text += "95 % interval of what exact sequences of the same number get."
+    text = f"By {metric.title}, {near or 'none'} of {plural(len(cells), 'result')} "
+    text += "cannot be told from exact sequences."
     off = [row for row in cells if row[2] >= GOOD and row[0] > NORMAL * row[1]]
-    if off and quality.share:
-        excess, _, good, p, s, value = max(off, key=lambda row: row[0])
-        text += f" High {quality.title} is not yet the right distribution: {study.label(s)} on "
-        text += f"{study.panels[p].title} has {quality.title} {number(quality, good)}, but "
-        text += f"{metric.title} {number(metric, value)} where exact sequences get "
-        text += f"{number(metric, value - excess)}."
-    return text
+    if not (off and quality.share):
+        return Finding(f"{capital(metric.title)}.", text)
+    excess, _, good, p, s, value = max(off, key=lambda row: row[0])
+    text += f" {capital(study.label(s))} on {where(study, p)} has {quality.title} "
+    text += f"{number(quality, good)}, but {metric.title} {number(metric, value)} where exact "
+    text += f"sequences get {number(metric, value - excess)}."
+    return Finding(f"High {quality.title} is not yet the right law.", text)

@@ -56,6 +56,12 @@ def chance(p: float) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
+def note_words(note: str) -> str:
+    """A note of a record: large numbers with separators, and "per" for the "a" of older ones."""
+    text = re.sub(r"(?<![\w.])\d{4,}(?![\w.])", lambda number: f"{int(number[0]):,}", note)
+    return text.replace(" sequences a call", " sequences per call")
+
+
 def file_stem(*parts: str) -> str:
     """Words as a file name."""
     text = " ".join(parts).lower()

@@ -8,6 +8,7 @@ const drawPlots = () => all(".panel").forEach((figure) => { if (!figure.closest(
 
 function setMode(mode) {
   state.mode = mode;
+  paintAll();
   for (const node of all("[data-mode]")) node.hidden = +node.dataset.mode !== mode;
   drawPlots();
   if (byId("watch")) drawWatch();
@@ -45,18 +46,24 @@ for (const mark of all("svg.mark")) {
 on(all("#modes input"), "change", (input) => setMode(+input.value));
 on(all("#scale input"), "change", (input) => { state.log = input.value === "log"; state.zoom.clear(); drawPlots(); remember(); });
 on(all("#theme input"), "change", (input) => { document.documentElement.dataset.theme = input.value; remember(); });
-on(all("[data-sampler]"), "click", (chip) => show([+chip.dataset.sampler], state.hidden.has(+chip.dataset.sampler)));
+on(all("[data-sampler]"), "click", (chip) => {
+  const s = +chip.dataset.sampler;
+  if (!pick(data.samplers[s].family) || state.hidden.has(s)) show([s], state.hidden.has(s));
+});
 on(all("[data-sampler]"), "pointerenter", (chip) => light(+chip.dataset.sampler));
 on(all("[data-sampler]"), "pointerleave", () => light(null));
-on(all("[data-family]"), "click", (name) => show(membersOf(+name.dataset.family), name.getAttribute("aria-pressed") === "false"));
+on(all("[data-family]"), "click", (name) => {
+  const hidden = name.getAttribute("aria-pressed") === "false";
+  if (!pick(+name.dataset.family) || hidden) show(membersOf(+name.dataset.family), hidden);
+});
+on(all("[data-family]"), "pointerenter", (name) => pointAt(+name.dataset.family));
+on(all("[data-family]"), "pointerleave", () => pointAt(null));
 const everyone = data.samplers.map((_, i) => i);
 on([byId("all")], "click", () => show(everyone, true));
 if (data.crowd) {
   on([byId("none")], "click", () => show(everyone, false));
   on([byId("fronts")], "click", () => {
-    const metric = metricOf[data.quality], { key } = metric;
-    const here = data.panels.map((_, p) => inPanel(p).filter((c) => c.m === state.mode && drawable(c, key)));
-    const best = new Set(here.flatMap((cells) => paretoFront(cells, metric).map(({ cell }) => cell.s)));
+    const best = frontSamplers();
     everyone.forEach((s) => (best.has(s) ? state.hidden.delete(s) : state.hidden.add(s)));
     show([], true);
   });
@@ -87,6 +94,8 @@ byId("legend").open = innerWidth > 800;
 addEventListener("scroll", () => {
   if (scrollY > 500) byId("bar").classList.add("small");
   else if (scrollY < 60) byId("bar").classList.remove("small");
+  else return;
+  fade(byId("legend").querySelector(".families"));
 }, { passive: true });
 for (const fold of all(".fold")) fold.addEventListener("toggle", () => fold.querySelectorAll(".panel").forEach(draw));
 on(all("nav a"), "click", (link) => byId(link.hash.slice(1))?.querySelector(".fold")?.setAttribute("open", ""));

@@ -15,6 +15,9 @@ function endLabels(ends, top, bottom) {
   return kept;
 }
 
+// At how many heights lines begin (0) or end (-1).
+const apart = (lines, end) => new Set(lines.map((l) => l.points.at(end).v.toFixed(2))).size;
+
 function drawSeries(figure) {
   const shown = data.series[+figure.dataset.series], plot = figure.querySelector(".plot");
   const { metric } = shown, wide = figure.classList.contains("wide"), cost = metric.plain;
@@ -29,12 +32,14 @@ function drawSeries(figure) {
   const width = state.print ? (wide ? 720 : 350) : Math.max(plot.clientWidth, 280);
   const height = wide ? 460 : state.print ? 250 : 290;
   const room = Math.min(Math.max(...lines.map((l) => textWidth(`${l.label} +9`))) + 18, width * 0.45);
-  const frame = [44, 26, width - room, height - 34];
+  const early = apart(lines, 0) > 2 * apart(lines, -1);  // told apart at their beginnings only: labels stand there
+  const frame = [44, 26, early ? width - 12 : width - room, height - 34];
+  const inset = early ? room : 14;
   const points = shown.lines.flatMap((l) => l.points);
   const across = (v) => (shown.log ? Math.log2(v) : v);
   const xs = [...new Set([...points.map((p) => p.x), ...shown.marks.map((m) => m[0])])].filter((v) => v != null).sort((a, b) => a - b);
   const [low, high] = [across(xs[0]), across(xs.at(-1))];
-  const x = (v) => frame[0] + 14 + ((across(v) - low) / (high - low || 1)) * (frame[2] - frame[0] - 28);
+  const x = (v) => frame[0] + inset + ((across(v) - low) / (high - low || 1)) * (frame[2] - frame[0] - inset - 14);
   const logY = cost && state.log;
   const up = (v) => (logY ? Math.log2(Math.max(v, 1)) : v);
   const reach = points.flatMap(ends), [least, most] = [Math.min(...reach), Math.max(...reach)];
@@ -76,12 +81,12 @@ function drawSeries(figure) {
   });
   root.append(...nodes);
   rove(nodes);
-  const order = lines.map((l) => ({ l, v: l.points.at(-1).v })).sort((a, b) => b.v - a.v);
-  const best = order.map(({ l, v }) => ({ words: l.label, y: y(v), family: l.family, own: l.points.map((p) => p.s).join(" ") }));
+  const end = early ? 0 : -1, order = lines.map((l) => ({ l, v: l.points.at(end).v })).sort((a, b) => b.v - a.v);
+  const best = order.map(({ l, v }) => ({ words: l.label, y: y(v), own: l.points.map((p) => p.s).join(" ") }));
+  const [from, to, words] = early ? [x(xs[0]) - 5, x(xs[0]) - 10, "label end-label end"] : [frame[2] + 3, frame[2] + 9, "label end-label"];
   for (const label of endLabels(best, frame[1], frame[3])) {
-    const words = label.words + (label.more ? ` +${label.more}` : "");
-    if (Math.abs(label.at - label.y) > 3) root.append(line("leader", frame[2] + 3, label.y, frame[2] + 9, label.at));
-    root.append(text("label end-label", frame[2] + 11, label.at + 4, words, { "data-s": label.own }));
+    if (Math.abs(label.at - label.y) > 3) root.append(line("leader", from, label.y, to, label.at));
+    root.append(text(words, to + (early ? -2 : 2), label.at + 4, label.words + (label.more ? ` +${label.more}` : ""), { "data-s": label.own }));
   }
   nearest(root, width, marks);
   plot.replaceChildren(root);

@@ -12,8 +12,10 @@ function showTip(title, words, x, y) {
   tip.style.top = `${Math.max(top, 8) + scrollY}px`;
 }
 
+let pointed = () => {};  // what else happens to the sampler that is pointed at
 // One sampler stands out in all the figures; null: none does.
 function light(sampler) {
+  pointed(sampler);
   for (const plot of all(".plot")) plot.classList.toggle("lit", sampler != null);
   for (const node of all("[data-s]")) node.classList.toggle("on", node.dataset.s.split(" ").includes(String(sampler)));
 }
