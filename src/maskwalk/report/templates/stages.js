@@ -52,7 +52,8 @@ function graphStage(root, stage, frames) {
     });
   };
   const light = (cell, is) => nodes.get(cell.token)?.classList.toggle("lit", is);
-  return { show, light };
+  const spots = [...nodes].map(([token, node]) => [(cells) => cells.findIndex((cell) => cell.token === token), node]);
+  return { show, light, spots };
 }
 // There and back bow to different sides; to stay is a small loop.
 const bow = ([x, y], [u, v]) => [(x + u) / 2 + (v - y) * 0.07, (y + v) / 2 - (u - x) * 0.07];

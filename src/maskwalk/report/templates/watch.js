@@ -1,6 +1,6 @@
 // ---------------------------------------------------------------- the player of a report
 // Reels are made from the traces of the cells; a trace keeps what each round revealed for good.
-const watch = { panel: 0, chosen: new Map(), player: null, round: 0 };
+const watch = { panel: 0, chosen: new Map(), player: null, round: null };
 function reelOf(cell) {
   const { tokens, rounds, nats, probs, valid } = cell.trace, { number, last } = roundsOf(cell.trace);
   const steps = Array.from({ length: last }, () => []);
@@ -20,7 +20,7 @@ function firstPair(cast) {
   return cast.s.filter((s) => pair.has(s));
 }
 
-function drawWatch(round = 0) {
+function drawWatch(round = null) {
   const here = castsOf(state.mode), choice = byId("watch-panel");
   choice.replaceChildren(...here.map(({ p }) => new Option(`${data.panels[p].title}, ${data.panels[p].task}`, p)));
   watch.player?.leave();
