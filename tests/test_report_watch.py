@@ -77,7 +77,7 @@ def test_the_player_of_a_report_plays_its_traces(
             chips.nth(i).click()
     assert tab.locator(".pane").count() == 4
     tab.locator("#player").focus()
-    assert tab.locator(".deck output").inner_text().startswith("round 4 of")  # a still of the end
+    assert tab.locator(".deck output").inner_text().startswith("round 8 of")  # a still of the end
     tab.keyboard.press("Home")
     for number in range(1, 5):
         tab.keyboard.press("ArrowRight")

@@ -42,7 +42,7 @@ def report(
         bool,
         typer.Option(
             help="Play sequences again, for the page's player, where records hold no traces; takes "
-            "seconds, 30 at most."
+            "seconds."
         ),
     ] = True,
     include: Include = None,

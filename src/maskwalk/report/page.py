@@ -17,6 +17,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from maskwalk import __version__
 from maskwalk.bench.labels import read
 from maskwalk.decoding.kinds import SHAPED
 from maskwalk.report.budget_lines import drawn_series
@@ -225,7 +226,7 @@ def _about(
     seconds = sum(record.get("seconds") or 0.0 for record in records)
     return {
         "title": title,
-        "versions": _values(study, "version"),
+        "versions": _values(study, "version") or [__version__],
         "commits": _values(study, "commit"),
         "models": _values(study, "denoiser"),
         "judges": sorted(judges.items()),
