@@ -116,14 +116,12 @@ def test_a_page_plays_once_or_shows_the_last_round(open_player: Any, motion: Any
 def test_a_tap_and_a_node_of_the_map_say_their_numbers(open_player: Any) -> None:
     tab = open_player("bisection", has_touch=True)
     tab.keyboard.press("End")
-    tile = tab.locator(".tile-of:not(.given)").first
-    tile.tap()
+    tab.locator(".tile-of:not(.given)").first.tap()
     words = tab.locator("#tip").inner_text()
     assert all(word in words for word in ("position", "round", "probability", "entropy"))
     tab.locator(".told").first.tap()
     assert tab.locator("#tip").is_hidden()
-    node = tab.locator(".node.on").first
-    node.hover()
+    tab.locator(".node.on").first.hover()
     assert "position" in tab.locator("#tip").inner_text()
 
 
@@ -167,7 +165,6 @@ def test_the_step_that_breaks_is_red_once_both_ends_are_there(open_player: Any) 
     assert tab.locator(".tile-of.bad").count() == 1 and tab.locator(".cut.on").count() == 1
     said = tab.locator(".told").inner_text()
     assert f"{reel.tokens[5]} → {reel.tokens[6]}: no such step" in said
-
     assert "One step of this walk does not exist." in said
 
 
