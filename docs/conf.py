@@ -33,6 +33,8 @@ highlight_language = "text"
 # Markdown beside the documents is a file to download; a page beside them opens in the browser.
 BESIDE = re.compile(r"\[([^\]]+)\]\((\.\./[^)#]+\.md)(?:#[^)]*)?\)")
 OPENED = re.compile(r"\[([^\]]+)\]\(\.\./([^)#]+\.html)(#[^)]*)?\)")
+# A picture that leads to a page beside the documents; of it there is a dark one, too.
+PICTURE = re.compile(r"\[!\[([^\]]+)\]\((\S+)\.png\)\]\(\.\./([^)]+\.html)\)")
 NOTEBOOKS = {
     "notebook_which_sampler": "notebooks/which_sampler.ipynb",
     "notebook_your_sampler": "notebooks/your_sampler.ipynb",
@@ -80,6 +82,7 @@ API = {
 def add(app: Any, name: str, source: list[str]) -> None:
     """Adds to a page what only the site has."""
     source[0] = BESIDE.sub(r"{download}`\1 <\2>`", source[0])
+    source[0] = PICTURE.sub(by_theme, source[0])
     source[0] = OPENED.sub(r'<a class="reference external" href="\2\3">\1</a>', source[0])
     if name == "index":
         for title, pages in PAGES.items():
@@ -95,6 +98,14 @@ def add(app: Any, name: str, source: list[str]) -> None:
     if name == "changelog":
         changes = (ROOT / "CHANGELOG.md").read_text("utf-8").partition("\n")[2]
         source[0] += changes.replace("](docs/", "](")
+
+
+def by_theme(found: re.Match[str]) -> str:
+    """A picture for a light page and one for a dark page, each a link."""
+    words, stem, page = found.groups()
+    about = [f":alt: {words}", f":target: {page}"]
+    light = fenced("image", f"{stem}.png", [":class: only-light", *about])
+    return light + fenced("image", f"{stem}_dark.png", [":class: only-dark", *about])
 
 
 def fenced(directive_name: str, argument: str, lines: list[str]) -> str:

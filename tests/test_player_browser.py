@@ -28,7 +28,10 @@ def open_player(visit: Any, tmp_path: Path) -> Callable[..., Any]:
         ]
         path = tmp_path / "play.html"
         path.write_text(play_page(cell("bisection", world), build_world(world), reels, "a command"))
-        return visit(path, **options)
+        tab = visit(path, **({"reduced_motion": "reduce"} | options))
+        if "reduced_motion" not in options:
+            tab.keyboard.press("Home")  # it opens on the last round
+        return tab
 
     return opened
 
@@ -94,6 +97,47 @@ def test_a_position_shows_its_probability_and_entropy(open_player: Any) -> None:
     assert "revealed in round 1" in tab.locator("#tip").inner_text()
 
 
+@pytest.mark.parametrize("motion", ["no-preference", "reduce"])
+def test_a_page_plays_once_or_shows_the_last_round(open_player: Any, motion: Any) -> None:
+    tab = open_player("bisection", reduced_motion=motion)
+    if motion == "no-preference":
+        assert tab.get_by_role("button", name="Pause").count() == 1 and masked(tab) > 0
+        tab.locator(".deck select").select_option("8")
+        tab.get_by_role("button", name="Play").wait_for()
+    else:
+        assert "#" not in tab.url  # nobody chose anything
+    assert masked(tab) == 0 and tab.locator(".step.on").count() == 9
+    tab.keyboard.press("Home")
+    assert tab.url.split("#")[1].startswith("round=0")
+    tab.reload()  # a link to the first round stays there
+    assert masked(tab) == 8 and tab.get_by_role("button", name="Play").count() == 1
+
+
+def test_a_tap_and_a_node_of_the_map_say_their_numbers(open_player: Any) -> None:
+    tab = open_player("bisection", has_touch=True)
+    tab.keyboard.press("End")
+    tab.locator(".tile-of:not(.given)").first.tap()
+    words = tab.locator("#tip").inner_text()
+    assert all(word in words for word in ("position", "round", "probability", "entropy"))
+    tab.locator(".told").first.tap()
+    assert tab.locator("#tip").is_hidden()
+    tab.locator(".node.on").first.hover()
+    assert "position" in tab.locator("#tip").inner_text()
+
+
+def test_breaks_are_told_in_sentences_and_colours_are_in_the_legend(open_player: Any) -> None:
+    tab = open_player("random(block=8)", world="sudoku(box=2)", task="unconditional")
+    told = []
+    for _ in range(2):
+        tab.keyboard.press("ArrowRight")
+        told.append(tab.locator(".told span:not(.room)").inner_text())
+    assert "is impossible, and so are" in " ".join(told) and "cannot be" not in " ".join(told)
+    assert "filled in by the sampler" in tab.locator(".means").inner_text()
+    assert tab.locator(".tile-of i >> visible=true").count() == 0  # no walk, no way
+    tab = open_player("bisection(along='world')", world="addition(digits=2)", task="operands")
+    assert "carried" in tab.locator(".means").inner_text()
+
+
 def broken_reel() -> Reel:
     """A walk that stays on its path but for one step, drawn in two rounds."""
     law = build_world(WALK)
@@ -121,7 +165,6 @@ def test_the_step_that_breaks_is_red_once_both_ends_are_there(open_player: Any) 
     assert tab.locator(".tile-of.bad").count() == 1 and tab.locator(".cut.on").count() == 1
     said = tab.locator(".told").inner_text()
     assert f"{reel.tokens[5]} → {reel.tokens[6]}: no such step" in said
-
     assert "One step of this walk does not exist." in said
 
 

@@ -6,6 +6,7 @@ import io
 import json
 import shlex
 import xml.etree.ElementTree as ElementTree
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -148,3 +149,32 @@ def test_what_is_no_row_gets_a_sentence(tmp_path: Path):
     (tmp_path / FILE).unlink()
     with pytest.raises(MaskwalkError, match="no records"):
         write_report([], tmp_path)
+
+
+def test_the_page_names_worlds_in_words_and_is_of_a_version(tmp_path: Path):
+    rows = lost()
+    tree = [r | {"world": WORLD.replace("p=0.1", "p=0.0"), "model": "zoo:mine"} for r in rows]
+    one, two = groups(arrange([], specs(rows)), [*rows, *tree])
+    assert one.heading == "Graph of 12 nodes, average degree 2.8, unconditional · noisy"
+    assert two.heading == "Tree of 12 nodes, unconditional · zoo:mine"
+    (path,) = write_report([], tmp_path, losses=rows)
+    assert "<dt>Version</dt>" in path.read_text() and one.heading in path.read_text()
+
+
+def test_names_have_room_and_lines_of_one_family_differ(visit: Any, tmp_path: Path):
+    long = "planned(turns=(3, 2, 3, 1, 3, 2, 3, 0))"
+    rows = lost(names=[*NAMES, "random(block=4)", long])
+    (path,) = write_report([], tmp_path, losses=rows)
+    tab = visit(path)
+    names = tab.locator('[data-view="bars"] .loss-row .name').all_text_contents()
+    assert "random ×2" in names and any(name.startswith("planned") for name in names)
+    said = set(tab.locator('[data-view="curves"] .end-label').all_text_contents())
+    assert {"random ×2", "random ×4", "bisection"} <= said
+    drawn = tab.evaluate(
+        """() => [...document.querySelectorAll('[data-view="curves"] .series-line')]
+        .map((n) => n.getAttribute('class') + n.getAttribute('stroke-dasharray'))"""
+    )
+    assert len(set(drawn)) == len(rows)
+    boxes = [n.bounding_box() for n in tab.locator('[data-view="curves"] .end-label').all()]
+    tops = sorted(box["y"] for box in boxes)
+    assert all(b - a > 8 for a, b in pairwise(tops))

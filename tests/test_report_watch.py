@@ -77,6 +77,8 @@ def test_the_player_of_a_report_plays_its_traces(
             chips.nth(i).click()
     assert tab.locator(".pane").count() == 4
     tab.locator("#player").focus()
+    assert tab.locator(".deck output").inner_text().startswith("round 8 of")  # a still of the end
+    tab.keyboard.press("Home")
     for number in range(1, 5):
         tab.keyboard.press("ArrowRight")
         for record in walks:

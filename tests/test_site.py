@@ -54,6 +54,16 @@ def test_markdown_beside_the_documents_is_a_download_and_a_page_opens(conf: Modu
     assert source == [", ".join(pairs.values())]
 
 
+def test_a_picture_of_the_player_is_light_or_dark_and_leads_to_its_page(conf: ModuleType) -> None:
+    source = [(DOCS / "index.md").read_text("utf-8")]
+    conf.add(None, "index", source)
+    for ending, theme in (("", "light"), ("_dark", "dark")):
+        assert f"```{{image}} figures/player{ending}.png\n:class: only-{theme}" in source[0]
+        for stem in ("player", "player_phone"):
+            assert (DOCS / "figures" / f"{stem}{ending}.png").stat().st_size < 100_000
+    assert source[0].count(":target: results/play/walk.html") == 2
+
+
 def test_a_notebook_is_its_cells_and_their_outputs(conf: ModuleType) -> None:
     outputs = [
         {"output_type": "stream", "text": ["one\n", "two\n"]},

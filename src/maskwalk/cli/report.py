@@ -38,6 +38,13 @@ def report(
     metrics: Annotated[
         str | None, typer.Option(help="Only these metrics, separated by ';'.")
     ] = None,
+    player: Annotated[
+        bool,
+        typer.Option(
+            help="Play sequences again, for the page's player, where records hold no traces; takes "
+            "seconds."
+        ),
+    ] = True,
     include: Include = None,
 ) -> None:
     """Tables and one self-contained page from the records of a run; never recomputes.
@@ -60,6 +67,7 @@ def report(
     from maskwalk.bench.versions import Aside, load_newest
     from maskwalk.paper.tables import attach
     from maskwalk.report import BUDGETS, front_tables, write_report
+    from maskwalk.report.player.replays import SECONDS
     from maskwalk.report.thin import some_metrics, some_settings
     from maskwalk.report.verdict import write_verdicts
     from maskwalk.resources import at_hand
@@ -89,6 +97,12 @@ def report(
     policies = [one.policy for one in read_evaluations(directory)] if verdicts else []
     with nothing_collected():
         paths = write_report(
-            attach(records), to, chosen, losses=losses, aside=aside.total, policies=policies
+            attach(records),
+            to,
+            chosen,
+            losses=losses,
+            aside=aside.total,
+            policies=policies,
+            replayed=SECONDS if player else 0.0,
         )
     say_files(to, paths)

@@ -14,7 +14,7 @@ from maskwalk.bench import labels
 from maskwalk.report.estimates import INTERVAL, NONE, finite, plus_minus
 from maskwalk.report.formats import as_csv, as_latex, as_markdown
 from maskwalk.report.study import Study
-from maskwalk.report.words import file_stem, quoted
+from maskwalk.report.words import file_stem, quoted, world_words
 from maskwalk.stats import half_width, settled_se
 from maskwalk.worlds.metrics import METRICS, QUALITY, Metric
 
@@ -37,6 +37,7 @@ class Group:
     """The rows of one setting; `samplers` are their places in the study."""
 
     title: str
+    heading: str  # the same for a reader of the page: the world in words
     detail: str
     rows: list[Row]
     samplers: list[int]
@@ -96,19 +97,31 @@ def groups(study: Study, rows: Sequence[Row]) -> list[Group]:
         key = json.dumps(list(setting.values()))
         about.setdefault(key, setting)
         members.setdefault(key, {})[place[row["sampler"]]] = row
-    titles = labels.tell_apart([_title(one) for one in about.values()], list(about.values()))
+    settings = list(about.values())
+    titles = labels.tell_apart([_title(one) for one in settings], settings)
+    headings = labels.tell_apart([_heading(one) for one in settings], settings)
     out = []
-    for title, (key, mine) in zip(titles, members.items()):
+    for title, heading, (key, mine) in zip(titles, headings, members.items()):
         order = sorted(mine)
         known = {name: value for name, value in about[key].items() if value is not None}
         detail = " · ".join(f"{labels.spoken(name)} {value}" for name, value in known.items())
-        out.append(Group(title, detail, [mine[s] for s in order], order))
+        out.append(Group(title, heading, detail, [mine[s] for s in order], order))
     return out
 
 
 def _title(setting: Row) -> str:
     model, task = str(setting.get("model") or "oracle"), str(setting.get("task") or "")
     return ", ".join(word for word in (model, labels.task_label(task) if task else "") if word)
+
+
+def _heading(setting: Row) -> str:
+    """Tree of 500 nodes, unconditional · zoo:st_er_p0."""
+    model, world = str(setting.get("model") or "oracle"), str(setting.get("world") or "")
+    if not world:
+        return _title(setting)
+    task = str(setting.get("task") or "")
+    place = ", ".join([world_words(world), *([labels.task_label(task)] if task else [])])
+    return f"{place} · {model}"
 
 
 def loss(row: Row) -> float:

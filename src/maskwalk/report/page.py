@@ -17,6 +17,8 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from maskwalk import __version__
+from maskwalk.bench.labels import read
 from maskwalk.decoding.kinds import SHAPED
 from maskwalk.report.budget_lines import drawn_series
 from maskwalk.report.budgets import Leader, crowded, leaders
@@ -26,6 +28,8 @@ from maskwalk.report.folded import layout
 from maskwalk.report.losses import HEADS, Group, sheet
 from maskwalk.report.modes import against_paper, compared, mode_meanings
 from maskwalk.report.page_data import left_out, page_data, pictured, text_panels, traced_panels
+from maskwalk.report.player.casts import TEXT
+from maskwalk.report.player.replays import Replays, replays
 from maskwalk.report.standings import stand_number, standings
 from maskwalk.report.study import Study
 from maskwalk.report.summary import findings, intro
@@ -51,10 +55,15 @@ def page(
     command: str | None = None,
     losses: Sequence[Group] = (),
     policies: Sequence[str] = (),
+    replayed: float = 0.0,
 ) -> str:
-    """The page as text; `policies` are those that the verdict page beside it is on."""
+    """The page as text; `policies` are those that the verdict page beside it is on.
+
+    `replayed` seconds may be spent on sequences whose records hold no story.
+    """
     series, traced, crowd = drawn_series(study), traced_panels(study), crowded(study)
-    data = page_data(study, series, losses, traced)
+    again = replays(study, replayed) if replayed else Replays()
+    data = page_data(study, series, losses, traced, again.casts)
     for one, sampler in zip(study.samplers, data["samplers"]):
         sampler["own"] = one.family in policies
     sections = _sections(study)
@@ -71,6 +80,8 @@ def page(
         script=pasted(*(f"{name}.js" for name in SCRIPTS)),
         data=data_block(data),
         casts=bool(data["casts"]),
+        replayed=bool(again.casts),
+        late=again.late,
         walks=any(stage["kind"] == "graph" for one in data["casts"] for stage in one["stages"]),
         interval=INTERVAL,
         floor_row=FLOOR,
@@ -111,6 +122,7 @@ def page(
         pictured=pictured(study, traced),
         text_panels=text_panels(study),
         most_texts=max((len(r.get("texts") or []) for r in study.records), default=0),
+        playable="" if data["casts"] else _playable(study),
         about=_about(study, command, losses, policies),
     )
 
@@ -217,7 +229,7 @@ def _about(
     seconds = sum(record.get("seconds") or 0.0 for record in records)
     return {
         "title": title,
-        "versions": _values(study, "version"),
+        "versions": _values(study, "version") or [__version__],
         "commits": _values(study, "commit"),
         "models": _values(study, "denoiser"),
         "judges": sorted(judges.items()),
@@ -229,8 +241,6 @@ def _about(
         "superseded": plural(study.superseded, "earlier record") if study.superseded else "",
         "seconds": f"{seconds:,.0f} s" if seconds >= 1 else "",
         "panels": [(f"{p.title}, {p.task}", p.detail) for p in study.panels],
-        "unplayed": not any(record.get("trace") for record in records),
-        "playable": _playable(study),
         "command": command or "\n".join([*run, "maskwalk report DIR"]),
     }
 
@@ -238,9 +248,12 @@ def _about(
 def _playable(study: Study) -> str:
     """A command that plays one of the cells; empty where none can be played by one.
 
-    Records of long runs hold no traces, so their pages have no player.
+    Of texts it names the package's own small model of books.
     """
     for (_, _, s), record in study.cells.items():
+        if read(str(record["world"])).name == TEXT and s not in study.causal:
+            small_one = ["play", "--denoiser", "zoo:books_mdm", "--length", "64"]
+            return typed([*small_one, "--sampler", str(record["sampler"])])
         if record.get("denoiser") == "oracle" and "†" not in study.label(s):
             words = ["play", "--world", str(record["world"])]
             words += ["--task", str(record["task"]), "--sampler", str(record["sampler"])]

@@ -32,8 +32,13 @@ def page_data(
     series: Sequence[Series] = (),
     losses: Sequence[Group] = (),
     traced: set[tuple[int, int]] | None = None,
+    again: Sequence[Data] = (),
 ) -> Data:
-    """What the figures, traces and texts draw, as compactly as is readable."""
+    """What the figures, traces and texts draw, as compactly as is readable.
+
+    `again` are the casts that were played again, which the player opens on.
+    """
+    played = {(cast["m"], cast["p"]) for cast in again}
     texts = text_panels(study)
     drawn = {place: decoding_in(record, False) for place, record in study.cells.items()}
     draws = sorted({line for line in drawn.values() if line})
@@ -59,7 +64,7 @@ def page_data(
         "panels": [{"title": p.title, "task": p.task} for p in study.panels],
         "draws": draws,
         "cells": cells,
-        "casts": casts(study, traces),
+        "casts": [*again, *(c for c in casts(study, traces) if (c["m"], c["p"]) not in played)],
         "references": [
             {"m": m, "p": p, "s": None} | _cell(study, record)
             for (m, p), record in study.references.items()

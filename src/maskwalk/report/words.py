@@ -4,6 +4,8 @@ import re
 import shlex
 from collections.abc import Sequence
 
+from maskwalk.bench.labels import read, spoken
+
 SHAPED_MEANS = (
     "shaped: drawn first, taken back or truncated, so the sequences may follow another law than "
     "the denoiser's."
@@ -77,3 +79,21 @@ def quoted(word: str) -> str:
 def typed(words: Sequence[str]) -> str:
     """A command of maskwalk as a person would type it."""
     return " ".join(["maskwalk", *map(quoted, words)])
+
+
+def world_words(spec: str) -> str:
+    """A world in words: its graph, if it is one of walks, and the number of nodes."""
+    world = read(spec)
+    graph = world.kwargs.get("graph")
+    if graph is None:
+        return capital(spoken(world.name))
+    about = read(str(graph))
+    nodes, p = about.kwargs.get("nodes"), about.kwargs.get("p")
+    law = read(str(world.kwargs.get("law", ""))).name
+    kind = capital(spoken(about.name))
+    if about.name == "st_er":
+        kind = "Tree" if p == 0 else "Graph"
+    words = f"{kind} of {nodes:,} nodes" if isinstance(nodes, int) else kind
+    if about.name == "st_er" and p and isinstance(nodes, int):
+        words += f", average degree {2 * (nodes - 1) / nodes + float(p) * (nodes - 2):.2g}"
+    return words if law in ("lazy", "") else f"{words}, {spoken(law)} walk"

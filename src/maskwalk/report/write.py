@@ -26,6 +26,7 @@ def write_report(
     losses: Sequence[Row] = (),
     aside: int = 0,
     policies: Sequence[str] = (),
+    replayed: float = 0.0,
 ) -> list[Path]:
     """Writes the report of the records into the folder `out` and returns the files written.
 
@@ -33,7 +34,8 @@ def write_report(
     as the way to make it again; without it, the commands of the experiments. `losses` are the rows
     of `maskwalk diagnose` (bench.diagnosis.load_rows), with or without records. `aside` says how
     many records were left out before (bench.versions.newest). `policies` are those that a verdict
-    page beside it is on, in its order.
+    page beside it is on, in its order. `replayed` is how many seconds may be spent on playing
+    sequences again whose records hold no story (player.replays).
     """
     for name in formats:
         if name not in FORMATS:
@@ -46,7 +48,9 @@ def write_report(
         if name == "html":
             from maskwalk.report.page import page  # jinja2 and matplotlib take time to import
 
-            paths.append(_write(out / "report.html", page(study, command, lost, policies)))
+            paths.append(
+                _write(out / "report.html", page(study, command, lost, policies, replayed))
+            )
         elif name in ("svg", "pdf"):
             from maskwalk.report.figures import figures
 

@@ -28,13 +28,13 @@ def casts(study: Study, traces: Traces) -> list[dict[str, Any]]:
         world = str(study.cells[mode, panel, samplers[0]]["world"])
         if read(world).name == TEXT:
             continue
-        chosen = _varied(study, samplers, {s: traces[mode, panel, s] for s in samplers})
-        stages = _stages(world, [traces[mode, panel, s]["tokens"] for s in chosen])
-        found.append({"m": mode, "p": panel, "s": chosen, "stages": stages})
+        chosen = varied(study, samplers, {s: traces[mode, panel, s] for s in samplers})
+        drawn = stages(world, [traces[mode, panel, s]["tokens"] for s in chosen])
+        found.append({"m": mode, "p": panel, "s": chosen, "stages": drawn})
     return found
 
 
-def _stages(world: str, walks: list[list[int]]) -> list[Stage]:
+def stages(world: str, walks: list[list[int]]) -> list[Stage]:
     """A world that cannot be built here shows its tokens."""
     shared = spec_stage(world, walks) or {"kind": "words"}
     if shared["kind"] != "words" or len(walks) == 1:
@@ -43,7 +43,7 @@ def _stages(world: str, walks: list[list[int]]) -> list[Stage]:
     return alone if any(stage["kind"] == "graph" for stage in alone) else [shared]
 
 
-def _varied(study: Study, samplers: Iterable[int], traces: Mapping[int, Any]) -> list[int]:
+def varied(study: Study, samplers: Iterable[int], traces: Mapping[int, Any]) -> list[int]:
     """One setting of each family, the middle one by its rounds; then others, up to six."""
     families: dict[str, list[int]] = defaultdict(list)
     for s in sorted(samplers, key=lambda s: (max(traces[s]["rounds"]), s)):

@@ -15,7 +15,7 @@ function remember() {
   if (state.hidden.size) words.set("hide", [...state.hidden].sort((a, b) => a - b).join("."));
   if (document.documentElement.dataset.theme) words.set("theme", document.documentElement.dataset.theme);
   if (data.casts.length && watch.panel !== watch.first) words.set("panel", watch.panel);
-  if (watch.round) words.set("round", watch.round);
+  if (watch.round != null) words.set("round", watch.round);
   const said = [place.section, String(words)].filter(Boolean).join("&");
   history.replaceState(null, "", said || location.hash ? `#${said}` : location.href);
 }
@@ -30,7 +30,7 @@ function asked() {
   watch.panel = among("panel", data.panels.length) ?? watch.first;
   const checks = { mode: state.mode, scale: state.log ? "log" : "linear", theme: document.documentElement.dataset.theme || "" };
   for (const [name, value] of Object.entries(checks)) for (const input of all(`input[name="${name}"]`)) input.checked = input.value === String(value);
-  return among("round", 100000) ?? 0;
+  return among("round", 100000);
 }
 // A link within the page keeps what was chosen; an address with choices, pasted into the same tab, is followed.
 addEventListener("hashchange", () => {
@@ -42,7 +42,7 @@ function follow() {
   const round = asked();
   setMode(state.mode);
   show([], true);
-  if (byId("watch") && round) drawWatch(round);
+  if (byId("watch") && round != null) drawWatch(round);
   if (!place.section) return;
   byId(place.section)?.querySelector(".fold")?.setAttribute("open", "");
   byId(place.section)?.scrollIntoView();

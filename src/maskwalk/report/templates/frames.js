@@ -70,12 +70,12 @@ function toldOf(reel, stage, frames, r, broken, before) {
 function endOf(stage, broken) {
   const few = (one, more) => (broken === 1 ? one : `${broken} ${more}`);
   if (stage.kind === "graph") return broken ? [few("One step of this walk does not exist.", "steps of this walk do not exist."), true] : ["Every step of this walk exists.", false];
-  if (stage.kind === "sum") return broken ? [`The sum is wrong: ${few("one digit", "digits")} cannot be.`, true] : ["The sum is right.", false];
-  if (stage.kind === "grid") return broken ? [few("One cell cannot be.", "cells cannot be."), true] : ["Every cell is possible.", false];
-  return broken ? [few("One token cannot be.", "tokens cannot be."), true] : ["Every token is possible.", false];
+  if (stage.kind === "sum") return broken ? [`The sum is wrong in ${few("one digit", "digits")}.`, true] : ["The sum is right.", false];
+  if (stage.kind === "grid") return broken ? [few("One cell is impossible.", "cells are impossible."), true] : ["Every cell is possible.", false];
+  return broken ? [few("One token is impossible.", "tokens are impossible."), true] : ["Every token is possible.", false];
 }
 function breakOf(stage, cells, now) {
-  const [i] = now, more = now.length > 1 ? ` and ${now.length - 1} more` : "";
-  if (stage.kind === "graph" && i > 0) return `${signOf(stage, cells[i - 1].token)} → ${signOf(stage, cells[i].token)}${more}: no such step.`;
-  return `${signOf(stage, cells[i].token).trim()} at position ${i}${more} cannot be.`;
+  const [i] = now, more = now.length - 1;
+  if (stage.kind === "graph" && i > 0) return `${signOf(stage, cells[i - 1].token)} → ${signOf(stage, cells[i].token)}: no such step${more ? `, and ${more === 1 ? "one other" : `${more} others`} like it` : ""}.`;
+  return `${signOf(stage, cells[i].token).trim()} at position ${i} is impossible${more ? `, and so ${more === 1 ? "is one other" : `are ${more} others`}` : ""}.`;
 }

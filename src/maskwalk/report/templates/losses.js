@@ -61,6 +61,21 @@ function shortened(words, room) {
   return cut(size);
 }
 
+// A name in one line or two; the second is shortened where it does not fit either.
+function inTwo(words, room) {
+  if (textWidth(words) * 1.09 <= room) return [words];
+  const parts = words.match(/[^\s,]*[\s,]*/g).filter(Boolean);
+  let first = "";
+  while (parts.length && textWidth(first + parts[0].trimEnd()) * 1.09 <= room) first += parts.shift();
+  return first ? [first.trimEnd(), shortened(parts.join(""), room)] : [shortened(words, room)];
+}
+// Samplers of one family have lines of their own: whole, dashed, dotted, ….
+const DASHES = ["none", "7 3", "2 3", "9 3 2 3", "1 5"];
+function dashOf(rows, row) {
+  const mine = rows.filter((other) => familyOf(other) === familyOf(row)).map((other) => other.s).sort((a, b) => a - b);
+  return DASHES[mine.indexOf(row.s) % DASHES.length];
+}
+
 function rowsOf(figure) {
   const group = +figure.dataset.losses;
   const rows = data.losses[group].rows.filter((row) => !state.hidden.has(row.s));
@@ -74,22 +89,26 @@ function canvasOf(plot, figure, height, said) {
 const choose = (group, s) => { selected.set(group, s); all(`.panel[data-losses="${group}"]`).forEach(drawLosses); };
 
 function drawBars(figure, plot) {
-  const { group, rows } = rowsOf(figure), h = 19, top = 4;
-  const { width, root } = canvasOf(plot, figure, rows.length * h + 38, `nats lost by sampler, ${data.losses[group].title}`);
-  const left = Math.min(Math.max(...rows.map((r) => textWidth(labelOf(r)))) * 1.09 + 28, width * 0.5);
-  const frame = [left, top, width - 66, top + rows.length * h];
+  const { group, rows } = rowsOf(figure), top = 4;
+  const across = canvasOf(plot, figure, 0, "").width;
+  const left = Math.min(Math.max(...rows.map((r) => textWidth(labelOf(r)))) * 1.09 + 28, across * 0.56);
+  const names = rows.map((row) => inTwo(labelOf(row), left - 28)), heights = names.map((name) => (name.length > 1 ? 32 : 19));
+  const tops = heights.map((_, i) => top + sum(heights.slice(0, i)));
+  const { width, root } = canvasOf(plot, figure, sum(heights) + 38, `nats lost by sampler, ${data.losses[group].title}`);
+  const frame = [left, top, width - 66, top + sum(heights)];
   const finite = rows.map(loss).filter(Number.isFinite);
   const most = Math.max(...finite, ...rows.map((r) => (r.dependence ?? 0) + (r.denoiser ?? 0)), 0.01);
   const x = natsAxis(root, most, frame, frame[3] + 14);
   const current = rows.some((r) => r.s === selected.get(group)) ? selected.get(group) : rows[0].s;
   const nodes = rows.map((row, i) => {
-    const y = top + i * h, total = loss(row), end = Number.isFinite(total) ? (row.dependence == null ? total : row.dependence + row.denoiser) : most;
+    const h = heights[i], y = tops[i], total = loss(row), end = Number.isFinite(total) ? (row.dependence == null ? total : row.dependence + row.denoiser) : most;
     const node = svg("g", { class: `loss-row fam${familyOf(row)}${row.s === current ? " selected" : ""}`, "data-s": row.s, role: "button", "aria-pressed": row.s === current });
-    const name = text("name", 20, y + 14, shortened(labelOf(row), left - 28));
+    const name = svg("g", {}, ...names[i].map((words, k) => text("name", 20, y + 14 + 13 * k, words)));
+    const bar = y + (h - 12) / 2;
     node.append(rect("halo", 0, y, width, h, { rx: 4 }), svg("g", { class: "mark" }, marker(familyOf(row), 4.4, 9, y + h / 2)), name);
-    node.append(...stack([row.dependence, row.denoiser, row.kl ?? row.nll], x, y + 3, h - 7));
-    if (row.infinite) node.append(rect("endless", x(row.dependence || 0), y + 3, Math.max(x(most) - x(row.dependence || 0), 4), h - 7));
-    node.append(text("amount", x(end) + 5, y + 14, Number.isFinite(total) ? `${row.upper ? "≤ " : ""}${total.toFixed(2)}` : "∞"));
+    node.append(...stack([row.dependence, row.denoiser, row.kl ?? row.nll], x, bar, 12));
+    if (row.infinite) node.append(rect("endless", x(row.dependence || 0), bar, Math.max(x(most) - x(row.dependence || 0), 4), 12));
+    node.append(text("amount", x(end) + 5, bar + 10, Number.isFinite(total) ? `${row.upper ? "≤ " : ""}${total.toFixed(2)}` : "∞"));
     const words = tellRow(row, data.losses[group]);
     node.setAttribute("aria-label", `${labelOf(row)}: ${words.replaceAll("\n", ", ")}`);
     node.addEventListener("pointermove", (event) => { showTip(labelOf(row), words, event.clientX, event.clientY); light(row.s); });
@@ -143,11 +162,21 @@ function drawRounds(figure, plot) {
   plot.replaceChildren(root);
 }
 
+// Labels one below the other, each as near as can be to where its line ends.
+const APART = 13;
+function spread(ends, top, bottom) {
+  const placed = [...ends].sort((a, b) => a.py - b.py);
+  placed.forEach((one, i) => { one.at = Math.max(one.py, i ? placed[i - 1].at + APART : top); });
+  placed.reverse().forEach((one, i) => { one.at = Math.min(one.at, i ? placed[i - 1].at - APART : bottom); });
+  return placed;
+}
+
 function drawCurves(figure, plot) {
   const { group, rows } = rowsOf(figure), wide = figure.classList.contains("wide");
-  const height = wide ? 460 : state.print ? 250 : 290;
+  const height = Math.max(wide ? 460 : state.print ? 250 : 290, 80 + 15 * rows.length);
   const { width, root } = canvasOf(plot, figure, height, `nats lost by round, ${data.losses[group].title}`);
-  const frame = [52, 22, width - 12, height - 34];
+  const room = Math.min(Math.max(...rows.map((row) => textWidth(labelOf(row)))) * 1.09, width * 0.42);
+  const frame = [52, 22, width - room - 20, height - 34];
   const last = Math.max(...rows.map((r) => r.rounds.length)), most = Math.max(...rows.flatMap((r) => r.rounds.map(lostIn)), 0.01);
   const least = 1e-3, span = Math.log10(most / least);
   const x = (r) => frame[0] + 10 + (r / Math.max(last - 1, 1)) * (frame[2] - frame[0] - 20);
@@ -155,12 +184,12 @@ function drawCurves(figure, plot) {
   for (const t of [0.001, 0.01, 0.1, 1, 10, 100, 1000].filter((v) => v <= most)) {
     root.append(line("grid", frame[0], y(t), frame[2], y(t)), text("end", frame[0] - 6, y(t) + 4, t === least ? `≤ ${t}` : t));
   }
-  for (let r = 0; r < last; r += Math.max(1, Math.ceil(last / 12))) root.append(text("mid", x(r), frame[3] + 15, r + 1));
+  for (let r = 0; r < last; r += Math.max(1, Math.ceil((last * 24) / (frame[2] - frame[0])))) root.append(text("mid", x(r), frame[3] + 15, r + 1));
   root.append(line("axis", frame[0], frame[3], frame[2], frame[3]), text("end", frame[2], height - 4, "round"), text("", 6, 11, "nats lost in the round"));
   const points = [];
   for (const row of rows) {
     const d = `M${row.rounds.map((round, r) => `${x(r)},${y(lostIn(round))}`).join("L")}`;
-    root.append(svg("path", { class: `series-line fam${familyOf(row)}`, d, "data-s": row.s }));
+    root.append(svg("path", { class: `series-line fam${familyOf(row)}`, d, "data-s": row.s, "stroke-dasharray": dashOf(rows, row) }));
     row.rounds.forEach((round, r) => points.push({ s: row.s, family: familyOf(row), px: x(r), py: y(lostIn(round)), title: `${labelOf(row)}, round ${r + 1}`, number: nats(lostIn(round)), words: tellRound(row, r) }));
   }
   const nodes = points.map((p) => {
@@ -170,6 +199,11 @@ function drawCurves(figure, plot) {
     return node;
   });
   root.append(...nodes);
+  const lasts = rows.map((row) => ({ row, px: x(row.rounds.length - 1), py: y(lostIn(row.rounds.at(-1))) }));
+  for (const { row, px, py, at } of spread(lasts, frame[1] + 4, frame[3])) {
+    root.append(svg("path", { class: `loss-leader fam${familyOf(row)}`, d: `M${px},${py}L${frame[2] + 2},${at}`, "data-s": row.s }));
+    root.append(text("label end-label", frame[2] + 6, at + 4, shortened(labelOf(row), room), { "data-s": row.s }));
+  }
   rove(nodes);
   nearest(root, width, points);
   plot.replaceChildren(root);

@@ -9,7 +9,7 @@ function paneOf(reel, stage) {
   const most = Math.max(1e-9, ...frames.flatMap((cells) => cells.map((cell) => cell.nats || 0)));
   const broken = frames.map((cells) => brokenIn(reel, stage, cells, final));
   const count = element("span", "count"), badge = element("span", "badge"), said = element("span"), told = element("p", "told", said), scene = element("div", "stage");
-  const node = element("article", "pane", element("header", "", element("h3", "", reel.label + (reel.kind === "shaped" ? MARK : "")), badge, count), scene);
+  const node = element("article", stage.kind === "graph" ? "pane walked" : "pane", element("header", "", element("h3", "", reel.label + (reel.kind === "shaped" ? MARK : "")), badge, count), scene);
   node.querySelector("h3").title = reel.spec || "";
   const { show, light, spots = [] } = stages[stage.kind](scene, stage, frames, most);
   const tiles = final.length > MOST_TILES ? [] : final.map(() => element("div", "tile-of", element("span", "fog"), element("b"), element("small"), element("i")));
@@ -22,12 +22,18 @@ function paneOf(reel, stage) {
   }).observe(strip);
   let now = 0;
   tiles.forEach((tile, i) => tile.style.setProperty("--t", final.length > 1 ? i / (final.length - 1) : 0));
-  [...tiles.entries(), ...spots].forEach(([i, tile]) => {  // a position speaks on the strip and in the picture
-    const enter = (event) => { light(frames[now][i], true, i); showTip(titleOf(i), wordsOf(stage, frames[now][i]), event.clientX, event.clientY); };
-    tile.addEventListener("pointerenter", enter);
-    tile.addEventListener("pointerleave", () => { light(frames[now][i], false, i); hideTip(); });
-  });
   const titleOf = (i) => `position ${i}${frames[now][i].token == null ? "" : `: ${signOf(stage, frames[now][i].token).trim()}`}`;
+  let spoken = null;  // the position that speaks
+  const hush = () => { if (spoken != null) { light(frames[now][spoken], false, spoken); hideTip(); } spoken = null; };
+  const tell = (i, event) => { hush(); spoken = i; light(frames[now][i], true, i); showTip(titleOf(i), wordsOf(stage, frames[now][i]), event.clientX, event.clientY); };
+  // A position speaks on the strip and in the picture; a spot may hold a different one in every round.
+  [...tiles.entries(), ...spots].forEach(([place, tile]) => {
+    const enter = (event) => { const i = typeof place === "function" ? place(frames[now]) : place; if (i >= 0) tell(i, event); };
+    tile.addEventListener("pointerenter", enter);
+    tile.addEventListener("click", enter);  // a tap
+    tile.addEventListener("pointerleave", (event) => { if (event.pointerType === "mouse") hush(); });
+  });
+  node.addEventListener("pointerdown", (event) => { if (event.pointerType !== "mouse") hush(); });
   if (tiles.length && stage.kind !== "text") node.append(strip);
   const captionOf = (r) => toldOf(reel, stage, frames, r, broken[r], r ? broken[r - 1] : new Set());
   const fullest = frames.map((_, r) => captionOf(r).map(([words]) => words).join("")).reduce((a, b) => (b.length > a.length ? b : a), "");
@@ -38,7 +44,7 @@ function paneOf(reel, stage) {
     offerFigure(corner, () => scene.querySelector("svg"), () => `${reel.label} round ${now}`);
   }
   const draw = (round) => {
-    hideTip();  // it speaks of the round before
+    hush();  // it speaks of the round before
     now = Math.min(round, frames.length - 1);
     const cells = frames[now], bad = broken[now];
     show(cells, bad);
@@ -68,10 +74,12 @@ function keyOf(name, label, act) {
 }
 
 // Fills a node with panes and a deck. `keys` listens for keys; `moved` hears of a new round or speed.
-function player(root, reels, stageFor, { keys = root, round = 0, speed = 1, moved = () => {} } = {}) {
+// Without a round it shows the last one, or, if it `plays` and the reader has nothing against motion, all of them once.
+const calm = matchMedia("(prefers-reduced-motion: reduce)");
+function player(root, reels, stageFor, { keys = root, round = null, speed = 1, plays = false, moved = () => {} } = {}) {
   const panes = reels.map((reel) => paneOf(reel, stageFor(reel)));
   const last = Math.max(...panes.map((pane) => pane.rounds), 0);
-  const state = { round: clamp(Math.round(round) || 0, 0, last), speed: SPEEDS.includes(speed) ? speed : 1, timer: null };
+  const state = { round: 0, speed: SPEEDS.includes(speed) ? speed : 1, timer: null, acted: false };
   const beat = () => clamp(14000 / Math.max(last, 1), 260, 1300) / state.speed;
   const range = Object.assign(document.createElement("input"), { type: "range", min: 0, max: last, step: 1 });
   range.setAttribute("aria-label", "Round");
@@ -84,7 +92,7 @@ function player(root, reels, stageFor, { keys = root, round = 0, speed = 1, move
     range.setAttribute("aria-valuetext", `round ${state.round} of ${last}`);
     said.textContent = `round ${state.round} of ${last}`;
     rate.value = state.speed;
-    moved(state.round, state.speed);
+    if (state.acted) moved(state.round, state.speed);  // the address holds what a reader chose
   };
   const stop = () => { clearInterval(state.timer); state.timer = null; icon(); };
   const icon = () => { const on = state.timer != null; go.querySelector("path").setAttribute("d", ICONS[on ? "pause" : "play"]); go.setAttribute("aria-label", on ? "Pause" : "Play"); go.title = on ? "Pause (space)" : "Play (space)"; };
@@ -107,15 +115,24 @@ function player(root, reels, stageFor, { keys = root, round = 0, speed = 1, move
   deck.setAttribute("role", "group");
   deck.setAttribute("aria-label", "Player");
   const acts = { " ": toggle, ArrowRight: () => step(1), ArrowLeft: () => step(-1), Home: () => step(-last), End: () => step(last), "+": () => pace(1), "-": () => pace(-1) };
+  const open = (r) => {
+    const plain = r == null, moving = plain && plays && !calm.matches;
+    state.acted = false;
+    to(moving ? 0 : plain ? last : Math.round(r) || 0);
+    if (moving && document.hidden) document.addEventListener("visibilitychange", () => { if (!state.acted) start(); }, { once: true });
+    else if (moving) start();
+  };
+  for (const type of ["pointerdown", "keydown", "input"]) root.addEventListener(type, () => { state.acted = true; }, true);
   const press = (event) => {
     const act = acts[event.key], field = event.target.closest?.("select, textarea, input:not([type=range])");
     if (!act || field || event.ctrlKey || event.metaKey || event.altKey || (event.key === " " && event.target.closest?.("button"))) return;
     event.preventDefault();
+    state.acted = true;
     act();
   };
   keys.addEventListener("keydown", press);
   root.classList.add("player");
   root.replaceChildren(element("div", "panes", ...panes.map((pane) => pane.node)), deck);
-  show();
-  return { stop, go: (r, pace) => { stop(); if (SPEEDS.includes(pace)) state.speed = pace; to(Math.round(r) || 0); }, leave: () => { stop(); keys.removeEventListener("keydown", press); } };
+  open(round);
+  return { stop, go: (r, pace) => { stop(); if (SPEEDS.includes(pace)) state.speed = pace; open(r); }, leave: () => { stop(); keys.removeEventListener("keydown", press); } };
 }

@@ -26,13 +26,15 @@ function graphStage(root, stage, frames) {
     picture.append(line("near", ...a, ...b));
   }
   for (const node of stage.nodes) picture.append(svg("circle", { class: "dot", cx: at(node)[0], cy: at(node)[1], r: own.has(node) ? 9 : 6 }));
+  const spans = Array.from({ length: stage.edges.length / 2 }, (_, k) => [0, 1].map((end) => at(stage.nodes[stage.edges[2 * k + end]]))).map(([[x, y], [u, v]]) => Math.hypot(x - u, y - v)).sort((a, b) => a - b);
+  const r = clamp(0.31 * (spans[Math.floor(spans.length / 2)] ?? 90), 20, 27);  // short edges, as of trees, stay in sight
   const length = frames[0].length, tone = (i) => `--t:${length > 1 ? (i / (length - 1)).toFixed(3) : 0}`;
   const lines = Array.from({ length }, (_, i) => svg("path", { class: "step", style: tone(i) }));
   const cuts = Array.from({ length }, () => svg("text", { class: "cut", style: "font-size:38px" }, "✗"));
   const first = new Map();
   frames.at(-1).forEach(({ token }, i) => { if (token != null && !first.has(token)) first.set(token, i); });
   const nodes = new Map([...own].map((node) => [node, svg("g", { class: "node", style: tone(first.get(node) ?? 0), transform: `translate(${at(node)})` },
-    svg("circle", { r: 27 }), svg("text", { y: 8, style: `font-size:${signOf(stage, node).length > 3 ? 17 : 21.5}px` }, signOf(stage, node)))]));
+    svg("circle", { r }), svg("text", { y: 0.3 * r, style: `font-size:${(signOf(stage, node).length > 3 ? 0.63 : 0.8) * r}px` }, signOf(stage, node)))]));
   picture.append(...lines, ...cuts, ...nodes.values());
   root.append(picture);
   const show = (cells, broken) => {
@@ -52,7 +54,8 @@ function graphStage(root, stage, frames) {
     });
   };
   const light = (cell, is) => nodes.get(cell.token)?.classList.toggle("lit", is);
-  return { show, light };
+  const spots = [...nodes].map(([token, node]) => [(cells) => cells.findIndex((cell) => cell.token === token), node]);
+  return { show, light, spots };
 }
 // There and back bow to different sides; to stay is a small loop.
 const bow = ([x, y], [u, v]) => [(x + u) / 2 + (v - y) * 0.07, (y + v) / 2 - (u - x) * 0.07];
