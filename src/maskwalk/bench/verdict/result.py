@@ -277,8 +277,8 @@ def _point(found: Outcome) -> dict[str, Any]:
 def _comparison(c: Comparison) -> dict[str, Any]:
     loss = None
     if c.loss is not None:
-        names = ("dependence", "dependence_se", "denoiser", "denoiser_se", "kl", "worst_round")
-        loss = {name: c.loss[name] for name in (*names, "lost", "kl_rest")}
+        names = ("dependence", "dependence_se", "denoiser", "denoiser_se", "kl", "kl_se", "masked")
+        loss = {name: c.loss[name] for name in (*names, "worst_round", "lost", "kl_rest")}
     return {
         "setting": c.setting,
         **{k: v for k, v in _point(c.outcome).items() if k != "sampler"},
