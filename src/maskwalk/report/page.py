@@ -51,7 +51,7 @@ def page(
 ) -> str:
     """The page as text; `policies` are those that the verdict page beside it is on."""
     series, traced, crowd = drawn_series(study), traced_panels(study), crowded(study)
-    data = page_data(study, series, losses, traced)
+    data = page_data(study, series, losses, traced, policies)
     for one, sampler in zip(study.samplers, data["samplers"]):
         sampler["own"] = one.family in policies
     sections = _sections(study)

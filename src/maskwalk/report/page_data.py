@@ -32,8 +32,10 @@ def page_data(
     series: Sequence[Series] = (),
     losses: Sequence[Group] = (),
     traced: set[tuple[int, int]] | None = None,
+    own: Sequence[str] = (),
 ) -> Data:
-    """What the figures, traces and texts draw, as compactly as is readable."""
+    """What the figures, traces and texts draw, as compactly as is readable; `own` families are
+    those that an evaluation is on."""
     texts = text_panels(study)
     drawn = {place: decoding_in(record, False) for place, record in study.cells.items()}
     draws = sorted({line for line in drawn.values() if line})
@@ -59,7 +61,7 @@ def page_data(
         "panels": [{"title": p.title, "task": p.task} for p in study.panels],
         "draws": draws,
         "cells": cells,
-        "casts": casts(study, traces),
+        "casts": casts(study, traces, own),
         "references": [
             {"m": m, "p": p, "s": None} | _cell(study, record)
             for (m, p), record in study.references.items()

@@ -11,11 +11,11 @@ function reelOf(cell) {
 const castsOf = (mode) => data.casts.filter((c) => c.m === mode);
 const cellOf = (cast, s) => data.cells.find((c) => c.m === cast.m && c.p === cast.p && c.s === s);
 
-// Two to begin with: a possible sequence in few rounds, and one that breaks.
+// Two to begin with: what was evaluated and a bisection, or a possible sequence in few rounds and one that breaks.
 function firstPair(cast) {
   const cells = cast.s.map((s) => cellOf(cast, s)).sort((a, b) => roundsOf(a.trace).last - roundsOf(b.trace).last);
   const fine = cells.find((c) => c.trace.valid && !c.trace.valid.includes("0")), broken = cells.find((c) => c.trace.valid?.includes("0"));
-  const pair = new Set([fine, broken].filter(Boolean).map((c) => c.s));
+  const pair = new Set(cast.first || [fine, broken].filter(Boolean).map((c) => c.s));
   for (const s of cast.s) if (pair.size < 2) pair.add(s);
   return cast.s.filter((s) => pair.has(s));
 }
