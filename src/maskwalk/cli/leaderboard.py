@@ -104,9 +104,9 @@ def _check(records: "list[Record]", policy: str | None, cells: int, device: str)
     for name in (read(record["sampler"]).name for record in some):
         if not samplers and name not in SAMPLERS:
             raise MaskwalkError(
-                f"These records hold a sampler that is not shipped, {name}. Name its file, which is "
-                f"run: --policy FILE.py:{name} for records of `maskwalk evaluate`, --include FILE.py "
-                "for those of `maskwalk bench`."
+                f"These records hold a sampler that is not shipped, {name}. Name its file, which "
+                f"is run: --policy FILE.py:{name} for records of `maskwalk evaluate`, --include "
+                "FILE.py for those of `maskwalk bench`."
             )
     for found in rerun(some, samplers, device):
         edited |= found.edited
