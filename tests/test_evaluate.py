@@ -20,6 +20,7 @@ from maskwalk.bench.records import load_records
 from maskwalk.bench.verdict import cache, outcomes, pairing, suite, verdict, words
 from maskwalk.bench.verdict.outcomes import Outcome, outcome
 from maskwalk.bench.verdict.policy import candidate
+from maskwalk.bench.verdict.result import Evaluation, _knob
 from maskwalk.bench.verdict.run import evaluate
 from maskwalk.bench.workers import Workers
 from maskwalk.decoding.draw import DRAWS
@@ -219,6 +220,43 @@ def test_the_row_shown_is_the_best_by_its_own_rule() -> None:
     baselines = [made(1.0, np.zeros(64)), made(5.0, ones)]
     rows = [verdict.compare(scene, str(c), made(c, ones), baselines) for c in (23.0, 5.0)]
     assert verdict.best_of(verdict.judge(rows)).calls == 5.0
+
+
+def test_of_two_ways_to_lose_the_smaller_loss_is_the_best() -> None:
+    """A setting that is hardly ever coherent is not its best: another is level at more calls."""
+    scene, ones, half = SMALL[0], np.ones(64), np.arange(64) % 2.0
+    few = np.zeros(64)
+    few[0] = 1.0
+    baselines = [made(1.0, np.zeros(64)), made(2.4, half), made(5.0, ones)]
+    mine = {"void": (1.0, np.zeros(64)), "cheap": (2.3, few), "slow": (22.0, ones)}
+    rows = [verdict.compare(scene, k, made(*v), baselines) for k, v in mine.items()]
+    judged = verdict.judge(rows)
+    assert [c.position for c in judged] == ["void", "inside", "dominated"]
+    assert verdict.best_of(judged).setting == "slow"
+    assert verdict.standing(judged) == {("tree", False): "dominated"}
+    said = words.sentence("mine", judged)
+    assert "dominated on tree. Even its best takes 22 calls where 5 do" in said
+    shown = "\n".join(Evaluation("mine", "own", (), {}, judged, {}, 0.0)._standing())
+    assert re.search(r"tree · oracle +dominated 0 \[.*\] at 22 calls", shown)
+    # Without the slow one, the same where both are inside: a front hardly above zero is no best.
+    near = [made(2.3, few), made(8.0, np.where(np.arange(64) < 40, 1.0, 0.0))]
+    low = [made(2.0, np.where(np.arange(64) % 10 == 3, 1.0, 0.0)), made(5.0, ones)]
+    rows = [verdict.compare(scene, str(int(b.calls.mean())), b, low) for b in near]
+    judged = [replace(c, position="inside") for c in rows]
+    assert judged[0].gain > judged[1].gain and verdict.best_of(judged).setting == "8"
+    # And one that is level far out loses less than one that is far below at few calls.
+    below = [replace(c, position=p) for c, p in zip(rows, ("inside", "dominated"))]
+    assert verdict.standing(below) == {("tree", False): "dominated"}
+
+
+def test_the_one_knob_of_a_sweep_heads_its_columns() -> None:
+    assert _knob(["bound=3.0", "bound=0.3"]) == ("bound=", ["3.0", "0.3"])
+    assert _knob(["a=1", "b=2"]) == ("", ["a=1", "b=2"])
+    assert _knob(["f(a=1)", "f(a=2)"]) == ("", ["f(a=1)", "f(a=2)"])
+    assert (words.signed(-0.001), words.signed(0.25), words.signed(-0.0004, 3)) == (
+        *("0.00", "+0.25"),
+        "0.000",
+    )
 
 
 # ---- the pairing ---------------------------------------------------------------------------------

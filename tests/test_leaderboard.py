@@ -1,6 +1,7 @@
 """The leaderboard: its numbers by hand, who is ranked, the page, and records run again."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,10 @@ import pytest
 
 from maskwalk.bench.cell import Cell, run_cell
 from maskwalk.bench.records import RecordFile
-from maskwalk.bench.verdict.read import Point, Setting, Stage, Verdict
+from maskwalk.bench.verdict import suite
+from maskwalk.bench.verdict.read import Point, Setting, Stage, Verdict, read_evaluations
+from maskwalk.bench.verdict.run import evaluate
+from maskwalk.bench.versions import load_newest
 from maskwalk.errors import MaskwalkError
 from maskwalk.report.leaderboard.board import tracks
 from maskwalk.report.leaderboard.page import board_data, board_page
@@ -72,7 +76,7 @@ def test_scenes_are_averaged_and_a_rule_without_all_is_not_ranked() -> None:
     assert entropy.within[12].value == pytest.approx(0.2)  # none is so cheap in the other scene
 
 
-def test_shaped_rules_stand_below_and_kl_is_a_token() -> None:
+def test_shaped_rules_stand_below_and_kl_is_the_records_own() -> None:
     nats = {"value": 2.4, "se": 0.1, "n": 64}
     records = [
         record("p2()", 4, 1.0, kind="shaped"),
@@ -86,16 +90,49 @@ def test_shaped_rules_stand_below_and_kl_is_a_token() -> None:
     assert [e.rule for e in track.entries] == ["random", "left_to_right", "p2"]
     found = {e.rule: e for e in track.entries}
     assert (found["random"].kind, found["p2"].kind) == ("factorised", "shaped")
-    assert found["random"].kl.value == pytest.approx(0.1)  # 24 tokens
+    assert found["random"].kl.value == pytest.approx(2.4)  # of a token already
     assert found["left_to_right"].kl is None  # nothing within 12 calls
     page = board_page([track], "a command")
     assert "KL per token" in page and "shaped †" in page and page.index("random") < page.index("p2")
     data = board_data([track])["tracks"][0]["entries"]
-    assert data[0]["kl_per_token"] == pytest.approx([0.1, 1.96 * 0.1 / 24], abs=1e-4)
+    assert data[0]["kl_per_token"] == pytest.approx([2.4, 1.96 * 0.1], abs=1e-3)
     assert [row["place"] for row in data] == [1, 2, 3]
     for one in records:
         one["metrics"].pop("replay_kl", None)
-    assert "KL per token" not in board_page(tracks(records), "")
+    page = board_page(tracks(records), "")
+    assert "no column of KL per token, for its records hold none" in page
+    assert '<button type="button">KL per token' not in page
+    assert "shaped rules (†) stand below" in page
+
+
+def test_the_kl_of_a_run_is_what_its_record_says() -> None:
+    """Nats per masked token, of 22 in a walk of 24 with given ends: from decoding to the page."""
+    records = []
+    for spec in ("random(block=4)", "random(block=8)", "bisection"):
+        place = {"world": WORLD, "task": "endpoints", "count": 16}
+        cell = Cell.checked(sampler=spec, metrics=("coherence", "calls", "replay_kl"), **place)
+        records.append({**run_cell(cell, trace=False)[0], "experiment": "mine", "title": "walk"})
+    lost = records[0]["metrics"]["replay_kl"]
+    assert lost["nats"] == pytest.approx(22 * lost["value"]) and lost["value"] > 0.01
+    best = min(one["metrics"]["replay_kl"]["value"] for one in records[:2])
+    assert entries(records)["random"].kl.value == pytest.approx(best)
+    (track,) = board_data(tracks(records))["tracks"]
+    assert {row["rule"]: row["kl_per_token"][0] for row in track["entries"]} == {
+        "random": pytest.approx(best, abs=1e-5),
+        "bisection": pytest.approx(records[2]["metrics"]["replay_kl"]["value"], abs=1e-5),
+    }
+
+
+def test_an_evaluation_and_a_record_say_the_same_kl(tmp_path: Path) -> None:
+    """One quantity: of a policy as evaluated, and of the same cell with `replay_kl` measured."""
+    scene = suite.Scene("tree", "st_er_p0", "endpoints", False, 16, ("random(block=8)",), 16)
+    evaluate("threshold(tau=0.3)", (scene,), out=tmp_path, workers=0, progress=False)
+    records = with_replayed(load_newest(tmp_path)[0], read_evaluations(tmp_path))
+    (own,) = [one for one in records if one["sampler"].startswith("threshold")]
+    cell = replace(scene.cell("threshold(tau=0.3)"), metrics=("replay_kl",))
+    wanted = run_cell(cell, trace=False)[0]["metrics"]["replay_kl"]
+    assert own["metrics"]["replay_kl"]["value"] == pytest.approx(wanted["value"])
+    assert own["metrics"]["replay_kl"]["se"] == pytest.approx(wanted["se"])
 
 
 def test_own_rules_are_marked_and_names_stay_text() -> None:
@@ -152,6 +189,9 @@ def test_records_are_run_again_and_a_wrong_number_is_found(cli: Any, tmp_path: P
     write(made)
     code, out, _ = cli(*check)
     assert code == 1 and "coherence 0.123 in the record" in out and "1 of 1" in out
+    assert "Mine(), walk, endpoints, oracle: coherence" in out  # which of two scenes of one title
+    code, _, err = cli("leaderboard", str(run), "--check")
+    assert code == 2 and "--policy FILE.py:Mine" in err and "Unknown" not in err
     file.write_text(POLICY.replace("2)", "3)"))
     assert cli("leaderboard", str(run), "--policy", f"{file}:Mine")[0] == 2
     assert cli("leaderboard", str(tmp_path / "none"))[0] == 2
@@ -181,7 +221,7 @@ def test_headings_sort(visit: Any, tmp_path: Path) -> None:
 def evaluated(kl: float) -> Verdict:
     """An evaluation of Mine(x=1) in one scene, as it is read from its file."""
     point = Point("x=1", 5.0, 0.5, 0.1)
-    loss = {"kl": kl, "dependence_se": 0.3, "denoiser_se": 0.4}
+    loss = {"kl": kl, "kl_se": 0.5, "masked": 20.0}
     mine = Setting(point, "on", False, 1.0, None, None, None, None, None, None, loss)
     scene = Stage("one", "tree", "unconditional", [], [mine], WORLD, "oracle")
     return Verdict("Mine", "quick", "", ["x=1"], True, {}, [], [scene], 1.0)
@@ -192,10 +232,36 @@ def test_an_evaluated_policy_has_the_nats_of_its_replay() -> None:
     records = [one | {"task": "unconditional()", "denoiser": "oracle"} for one in records]
     found = entries(with_replayed(records, [evaluated(2.4)]))
     assert found["Mine"].kl is not None and found["bisection"].kl is None
-    assert found["Mine"].kl.value == pytest.approx(0.1)  # 24 tokens
-    assert found["Mine"].kl.half == pytest.approx(1.96 * 0.5 / 24, rel=1e-2)
+    assert found["Mine"].kl.value == pytest.approx(0.12)  # 20 masked tokens
+    assert found["Mine"].kl.half == pytest.approx(1.96 * 0.5 / 20, rel=1e-2)
     last = with_replayed(records, [evaluated(2.4), evaluated(9.9)])  # the first is the newest
-    assert entries(last)["Mine"].kl.value == pytest.approx(0.1)
+    assert entries(last)["Mine"].kl.value == pytest.approx(0.12)
+    (scene,) = evaluated(2.4).scenes
+    scene.settings[0].loss.pop("masked")  # by an earlier version: nats of nobody knows how many
+    older = Verdict("Mine", "quick", "", ["x=1"], True, {}, [], [scene], 1.0)
+    assert entries(with_replayed(records, [older]))["Mine"].kl is None
+
+
+def test_an_evaluation_is_checked_as_it_was_recorded(
+    cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The documented chain: new, evaluate --out, leaderboard --check; honest numbers come out."""
+    two = [
+        suite.Scene("degree 7", "st_er_deg7", task, False, 8, ("random(block=8)", "bisection"), 4)
+        for task in ("unconditional", "endpoints")
+    ]
+    monkeypatch.setitem(suite.SUITES, "quick", tuple(two))
+    monkeypatch.chdir(tmp_path)
+    assert cli("new", "sampler", "my_policy")[0] == 0
+    policy = "my_policy.py:MyPolicy"
+    code, _, err = cli("evaluate", policy, "--out", "ev", "--workers", "0")
+    assert code == 0, err
+    code, out, err = cli("leaderboard", "ev", "--check", "--policy", policy)
+    assert code == 0 and "8 of 8 records came out again" in out, out + err
+    code, out, err = cli("leaderboard", "ev", "--out", "board")
+    assert code == 0, err
+    page = (tmp_path / "board" / "leaderboard.html").read_text("utf-8")
+    assert "<pre>maskwalk leaderboard ev --out board</pre>" in page
 
 
 def test_shipped_records_are_found_in_an_empty_directory(

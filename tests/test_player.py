@@ -27,6 +27,7 @@ from maskwalk.report.player.reels import reel_data
 from maskwalk.report.player.stages import spec_stage, stage_of
 from maskwalk.worlds.walks.graphs import GRAPHS
 from maskwalk.worlds.world import WORLDS, build_world
+from tests.fake_records import data_of
 
 WALK = "walk(graph=st_er(nodes=30, p=0.08), law=lazy(stay=0.2), length=10)"
 
@@ -240,6 +241,35 @@ def test_bad_input_is_a_sentence(cli: Any, tmp_path: Path, words: list[str], sen
     out = tmp_path / "page.html"
     code, _, err = cli("play", "--world", WALK, *words, "--out", str(out))
     assert code == 2 and sentence in err and not out.exists()
+
+
+OWN = """
+from dataclasses import dataclass
+from maskwalk import SAMPLERS, UnmaskingPolicy
+{register}
+@dataclass(frozen=True)
+class Mine(UnmaskingPolicy):
+    size: int = 2
+    def choose(self, view, state, rng):
+        return view.lowest(view.score("entropy"), self.size), state
+"""
+
+
+def test_a_sampler_of_a_file_plays_as_it_is_evaluated(cli: Any, tmp_path: Path) -> None:
+    """FILE.py:Class, with or without settings, registered or not; as with --include."""
+    for name, register in (("plain", ""), ("known", '@SAMPLERS.register("my_rule")')):
+        file, out = tmp_path / f"{name}.py", tmp_path / f"{name}.html"
+        file.write_text(OWN.replace("{register}", register))
+        two = ("--sampler", f"{file}:Mine", "--sampler", f"{file}:Mine(size=4)")
+        code, _, err = cli("play", "--world", WALK, *two, "--out", str(out), "--no-open")
+        spec = "my_rule" if register else "Mine"
+        shown = [reel["spec"] for reel in data_of(out.read_text("utf-8"))["reels"]]
+        assert code == 0 and shown == [f"{spec}(size=2)", f"{spec}(size=4)"], err
+        words = ("sample", "--world", WALK, "--count", "2", "--json", "--sampler", f"{file}:Mine")
+        code, said, err = cli(*words)
+        assert code == 0 and json.loads(said)["sampler"] == f"{spec}(size=2)", err
+    code, _, err = cli("play", "--world", WALK, "--sampler", f"{file}:Other")
+    assert code == 2 and "Unknown sampler in" in err and "Mine" in err
 
 
 def test_the_browser_opens_if_asked(

@@ -41,6 +41,33 @@ def test_a_cast_has_every_family_before_a_second_setting(walks: list[Any]) -> No
     assert stage["kind"] == "graph" and set(stage["nodes"][: stage["visited"]]) == walked
 
 
+def test_what_was_evaluated_comes_first_beside_bisection(
+    visit: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of more families than a cast has room for, one's own, which no table sorts first."""
+    others = ("entropy(block=2)", "margin", "confidence", "left_to_right", "dus", "random")
+    records = ran(*others, "bisection", "threshold(tau=0.3)", "halton(steps=4)")
+    data = page_data(arrange(records))
+    (cast,) = data["casts"]
+    family = lambda s: data["samplers"][s]["spec"].split("(")[0]  # noqa: E731
+    assert "first" not in cast and len(cast["s"]) == 6 and family(cast["s"][0]) == "bisection"
+    (cast,) = page_data(arrange(records), own=["threshold"])["casts"]
+    assert [family(s) for s in cast["s"]][:2] == ["threshold", "bisection"] and len(cast["s"]) == 6
+    assert cast["first"] == cast["s"][:2]
+    many = ["margin", "threshold", "dus", "random", "confidence", "entropy"]
+    (cast,) = page_data(arrange(records), own=many)["casts"]
+    assert [family(s) for s in cast["s"]] == [*many[:5], "bisection"]
+    assert [family(s) for s in cast["first"]] == ["margin", "bisection"]
+    assert "first" not in page_data(arrange(records), own=["none"])["casts"][0]
+    (path,) = write_report(records, tmp_path, policies=["threshold"])
+    tab = visit(path)
+    panes = tab.locator("#player .pane h3")
+    assert [panes.nth(i).get_attribute("title").split("(")[0] for i in range(panes.count())] == [
+        "threshold",
+        "bisection",
+    ]
+
+
 def test_walks_that_are_too_many_for_a_map_have_one_each(
     walks: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -36,6 +36,19 @@ def test_one_version() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["version"] == maskwalk.__version__
     assert f"version: {maskwalk.__version__}" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_the_paper_is_cited_alike() -> None:
+    """As the Citation File Format 1.2 has it, and as BibTeX: number, address, year, title."""
+    cited = pytest.importorskip("yaml").safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    paper, page = cited["references"][0], (ROOT / "docs" / "cite.md").read_text("utf-8")
+    (identifier,) = paper["identifiers"]
+    assert identifier["type"] == "other" and identifier["value"] == "arXiv:2606.22976"
+    assert paper["url"] == "https://arxiv.org/abs/2606.22976" and paper["year"] == 2026
+    for words in ("arXiv 2606.22976", "arXiv:2606.22976", paper["url"], "year    = {2026}"):
+        assert words in page
+    authors = [f"{one['family-names']}, {one['given-names']}" for one in paper["authors"]]
+    assert paper["title"] in page and " and ".join(authors) in page and cited["title"] in page
     assert f"[{maskwalk.__version__}]" in (ROOT / "CHANGELOG.md").read_text()
 
 

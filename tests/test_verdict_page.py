@@ -2,6 +2,8 @@
 
 import json
 import re
+import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 from maskwalk.bench.verdict import suite
 from maskwalk.bench.verdict.read import Point, Setting, Stage, read_evaluations
 from maskwalk.bench.verdict.run import evaluate
+from maskwalk.bench.verdict.words import signed
 from maskwalk.errors import MaskwalkError
 from maskwalk.report.verdict import figure, forest, verdict_page, write_verdicts
 from maskwalk.stats import share_se
@@ -42,12 +45,14 @@ def test_the_page_says_what_the_evaluation_says(folder: Path) -> None:
         assert scene["scene"] in text
         for setting in scene["policy"]:
             d = setting["front_difference"]
-            shown = f"{d['value']:+.2f} <small>[{d['low']:+.2f}, {d['high']:+.2f}]</small>"
+            value, low, high = (signed(d[key]) for key in ("value", "low", "high"))
+            shown = f"{value} <small>[{low}, {high}]</small>"
             assert shown in text, (scene["scene"], setting["setting"])
             loss = setting["loss"]
             assert f'together">{loss["dependence"]:.2f}</td>' in text
     assert "off the law" in text  # the shaped one is measured against it
-    assert "<script" not in text
+    assert "<script" not in text and "-0.00" not in text
+    assert "may stand beside an interval that leaves out the middle" in text
 
 
 def test_a_share_of_0_or_1_is_not_certain(folder: Path, tmp_path: Path) -> None:
@@ -126,6 +131,36 @@ def test_a_front_goes_on_level_and_an_interval_stays_on_its_line() -> None:
     assert forest(one) == {"low": 0.0, "middle": 25.0, "width": pytest.approx(55.0)}
 
 
+@pytest.mark.parametrize(("wide", "scenes"), [(1300, 7), (1600, 4), (1000, 3)])
+def test_type_is_as_large_in_a_last_scene_that_stands_alone(
+    folder: Path, visit: Any, tmp_path: Path, wide: int, scenes: int
+) -> None:
+    (one, *_) = read_evaluations(folder)
+    path = tmp_path / "verdict.html"
+    several = replace(one, scenes=(one.scenes * 4)[:scenes])
+    path.write_text(verdict_page([several]), "utf-8")
+    tab = visit(path)
+    tab.set_viewport_size({"width": wide, "height": 900})
+    widths = tab.evaluate(
+        "[...document.querySelectorAll('.scene svg')].map((n) => n.getBoundingClientRect().width)"
+    )
+    assert len(widths) == scenes and widths == pytest.approx([widths[0]] * scenes, abs=1.0)
+    lists = tab.evaluate(
+        "[...document.querySelectorAll('.settings')].map((n) => n.getBoundingClientRect().width)"
+    )
+    assert lists[-1] > 1.3 * lists[0] or wide == 1000  # the rest of the row is the settings'
+
+
+def test_a_player_is_linked_where_there_is_one(folder: Path, tmp_path: Path) -> None:
+    shutil.copy(folder / "evaluation.json", tmp_path)
+    link = 'href="report.html#watch"'
+    page = (write_verdicts(tmp_path) or tmp_path).read_text("utf-8")
+    assert link not in page and "<code>maskwalk report</code>" in page
+    assert link in (write_verdicts(tmp_path, player=True) or tmp_path).read_text("utf-8")
+    (tmp_path / "report.html").write_text("")
+    assert link in (write_verdicts(tmp_path) or tmp_path).read_text("utf-8")
+
+
 def test_names_stay_text(folder: Path) -> None:
     (one, *_) = read_evaluations(folder)
     evil = "<img src=x onerror=alert(1)>"
@@ -158,6 +193,8 @@ def test_report_writes_it_and_a_broken_contract_has_one_too(
     code, out, err = cli("report", str(folder), "--format", "html")
     assert code == 0 and "verdict.html" in out and "report.html" in out, err
     page = (folder / "report.html").read_text("utf-8")
+    assert 'href="report.html#watch"' in (folder / "verdict.html").read_text("utf-8")
+    assert 'id="watch"' in page and all("first" in cast for cast in data_of(page)["casts"])
     assert '<a href="verdict.html#policy1">The verdict on optimal_random</a>' in page
     own = [one["spec"] for one in data_of(page)["samplers"] if one["own"]]
     assert own and {spec.split("(")[0] for spec in own} == {"optimal_random", "low_confidence"}

@@ -1,6 +1,6 @@
 """`maskwalk leaderboard`: rules on one scale, from records; and records run again."""
 
-import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -64,6 +64,7 @@ def leaderboard(
     from maskwalk.report.leaderboard.board import tracks
     from maskwalk.report.leaderboard.page import write_board
     from maskwalk.report.leaderboard.replayed import with_replayed
+    from maskwalk.report.words import typed
     from maskwalk.resources import at_hand, shipped
 
     bring_in(include)
@@ -76,33 +77,44 @@ def leaderboard(
     for directory in places:
         some, aside = load_newest(directory, lean=True)
         say_notes(aside.lines())
-        records += with_replayed(some, read_evaluations(directory))
+        # What is run again is what was recorded, and nothing that was worked out from it.
+        records += some if check else with_replayed(some, read_evaluations(directory))
     if check:
         _check(records, policy, cells, check_device(device))
         return
     if policy is not None:
         raise MaskwalkError("--policy names what --check runs; add --check or leave it out.")
-    command = shlex.join(["maskwalk", "leaderboard", *map(str, directories or ())])
     beside = named[0] if places[0] == named[0] else Path("leaderboard")
-    for path in write_board(tracks(attach(records)), to or beside, command):
+    for path in write_board(tracks(attach(records)), to or beside, typed(sys.argv[1:])):
         say_written(path)
 
 
 def _check(records: "list[Record]", policy: str | None, cells: int, device: str) -> None:
     """A line for each record that differs, then a sentence."""
+    from maskwalk.bench.labels import read, task_label
     from maskwalk.bench.rerun import chosen, rerun
     from maskwalk.bench.verdict.policy import candidate, setting_spec
+    from maskwalk.samplers import SAMPLERS
 
     samplers = {}
     if policy is not None:
         mine = candidate(policy)
         samplers = {setting_spec(mine.name, label): one for label, one in mine.settings.items()}
     some, wrong, edited = chosen(records, cells, list(samplers)), 0, False
+    for name in (read(record["sampler"]).name for record in some):
+        if not samplers and name not in SAMPLERS:
+            raise MaskwalkError(
+                f"These records hold a sampler that is not shipped, {name}. Name its file, which "
+                f"is run: --policy FILE.py:{name} for records of `maskwalk evaluate`, --include "
+                "FILE.py for those of `maskwalk bench`."
+            )
     for found in rerun(some, samplers, device):
         edited |= found.edited
         wrong += not found.same
         for key, (before, now) in found.different.items():
-            place = f"{found.record['sampler']}, {found.record.get('title', '')}"
+            record = found.record
+            where = record.get("title", ""), task_label(record["task"]), record["denoiser"]
+            place = ", ".join(word for word in (record["sampler"], *where) if word)
             out.print(f"{place}: {key} {before} in the record, {now} now", soft_wrap=True)
     if edited:
         err.print("The records name another version of the policy's file.", style="yellow")

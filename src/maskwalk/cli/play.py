@@ -27,8 +27,8 @@ def play(
     sampler: Annotated[
         list[str] | None,
         typer.Option(
-            help="A sampler, as a spec; repeatable: they stand side by side \\[bisection and "
-            "random(block=4)]."
+            help="A sampler, as a spec or FILE.py:Class (the file is run); repeatable: they stand "
+            "side by side \\[bisection and random(block=4)]."
         ),
     ] = None,
     task: Annotated[
@@ -64,16 +64,20 @@ def play(
     Example: maskwalk play --world 'sudoku(box=2)' --sampler 'entropy(block=2)' --sampler random
 
     Example: maskwalk play --denoiser zoo:st_er_deg7 --sampler entropy --sampler bisection
+
+    Example: maskwalk play --sampler my_policy.py:MyPolicy --sampler bisection --task endpoints
     """
     from maskwalk.bench.cell import Cell
     from maskwalk.bench.reels import record_reel
+    from maskwalk.bench.verdict.policy import as_spec
     from maskwalk.report.player.page import play_page
     from maskwalk.report.words import typed
     from maskwalk.resources import write_file
     from maskwalk.worlds.world import build_world
 
     bring_in(include)
-    specs = list(dict.fromkeys(sampler or ["bisection", "random(block=4)"]))
+    named = dict.fromkeys(sampler or ["bisection", "random(block=4)"])
+    specs = list(dict.fromkeys(map(as_spec, named)))
     if len(specs) > MOST_PANES:
         raise MaskwalkError(
             f"{len(specs)} samplers do not fit side by side; give at most {MOST_PANES}."

@@ -79,13 +79,14 @@ def report(
     named, directory = directory, at_hand(directory, "results")
     to = directory if directory == named else Path(f"{directory.name}-report")  # shipped records
     losses = [] if fronts else load_rows(directory)
-    alone = losses and not any(directory.glob("records.jsonl*"))
-    verdicts = write_verdicts(directory) if "html" in chosen and not fronts else None
+    kept = any(directory.glob("records.jsonl*"))
+    shown = "html" in chosen and not fronts
+    verdicts = write_verdicts(directory, player=kept) if shown else None
     if verdicts is not None:
         say_written(verdicts)
-        if not losses and not any(directory.glob("records.jsonl*")):
+        if not losses and not kept:
             return  # the contract is broken: there are no records
-    records, aside = ([], Aside()) if alone else load_newest(directory, lean=True)
+    records, aside = ([], Aside()) if losses and not kept else load_newest(directory, lean=True)
     say_notes(aside.lines())
     if settings is not None:
         records = some_settings(records, settings)

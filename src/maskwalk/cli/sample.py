@@ -23,7 +23,8 @@ def sample(
     sampler: Annotated[
         str | None,
         typer.Option(
-            help="The sampler, as a spec \\[the preset's, or bisection(order=1)].",
+            help="The sampler, as a spec or FILE.py:Class (the file is run) \\[the preset's, or "
+            "bisection(order=1)].",
             autocompletion=complete.samplers,
         ),
     ] = None,
@@ -51,13 +52,14 @@ def sample(
 
     Example: maskwalk sample --denoiser zoo:st_er_deg7 --preset fast_dllm --count 64
     """
+    from maskwalk.bench.verdict.policy import as_spec
     from maskwalk.decoding.processes import rows_shared
     from maskwalk.report.notebook import run
 
     bring_in(include)
     with rows_shared(check_device(device)) as group:
         result = run(
-            sampler,
+            None if sampler is None else as_spec(sampler),
             world=world,
             graph=graph,
             graph_seed=graph_seed,

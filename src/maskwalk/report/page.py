@@ -63,7 +63,7 @@ def page(
     """
     series, traced, crowd = drawn_series(study), traced_panels(study), crowded(study)
     again = replays(study, replayed) if replayed else Replays()
-    data = page_data(study, series, losses, traced, again.casts)
+    data = page_data(study, series, losses, traced, again.casts, policies)
     for one, sampler in zip(study.samplers, data["samplers"]):
         sampler["own"] = one.family in policies
     sections = _sections(study)

@@ -33,10 +33,12 @@ def page_data(
     losses: Sequence[Group] = (),
     traced: set[tuple[int, int]] | None = None,
     again: Sequence[Data] = (),
+    own: Sequence[str] = (),
 ) -> Data:
     """What the figures, traces and texts draw, as compactly as is readable.
 
-    `again` are the casts that were played again, which the player opens on.
+    `again` are the casts that were played again, which the player opens on; `own` families are
+    those that an evaluation is on.
     """
     played = {(cast["m"], cast["p"]) for cast in again}
     texts = text_panels(study)
@@ -64,7 +66,10 @@ def page_data(
         "panels": [{"title": p.title, "task": p.task} for p in study.panels],
         "draws": draws,
         "cells": cells,
-        "casts": [*again, *(c for c in casts(study, traces) if (c["m"], c["p"]) not in played)],
+        "casts": [
+            *again,
+            *(c for c in casts(study, traces, own) if (c["m"], c["p"]) not in played),
+        ],
         "references": [
             {"m": m, "p": p, "s": None} | _cell(study, record)
             for (m, p), record in study.references.items()

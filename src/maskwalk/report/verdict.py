@@ -11,15 +11,16 @@ from typing import Any
 from maskwalk import __version__
 from maskwalk.bench.labels import samplers
 from maskwalk.bench.verdict.read import Point, Setting, Stage, Verdict, read_evaluations
+from maskwalk.bench.verdict.words import signed
 from maskwalk.report.page import pasted, render
 from maskwalk.resources import write_file
 
-PAGE = "verdict.html"
+PAGE, REPORT = "verdict.html", "report.html"
 WIDE, HIGH, LEFT, RIGHT, TOP, FOOT = 420, 250, 38, 14, 12, 34  # of a figure, in its own units
 MEANS = {
     "beyond": "more often coherent than any mixture of baselines with as many calls",
     "near": "shaped, and within .05 of the law with 95 % confidence",
-    "on": "no difference to the front is shown",
+    "on": "no difference to the front is shown, corrected for the number of comparisons",
     "unclear": "shaped, and shown to be neither on nor off the law",
     "inside": "less often coherent than a mixture of baselines with as many calls",
     "dominated": "a baseline with fewer calls is at least as coherent",
@@ -52,13 +53,17 @@ class Figure:
     rows: list[tuple[float, str]]
 
 
-def write_verdicts(directory: Path) -> Path | None:
-    """Writes the page of a directory's evaluations; None where there are none."""
+def write_verdicts(directory: Path, player: bool = False) -> Path | None:
+    """Writes the page of a directory's evaluations; None where there are none.
+
+    It links the `player` of the report beside it, where there is one or one is about to be.
+    """
     found = read_evaluations(directory)
     if not found:
         return None
     path = directory / PAGE
-    write_file(path, verdict_page(found).encode())
+    player = player or (directory / REPORT).is_file()
+    write_file(path, verdict_page(found, player).encode())
     return path
 
 
@@ -67,14 +72,16 @@ def across(cards: int) -> int:
     return max(range(min(cards, 5), 1, -1), key=lambda n: ((cards - 1) % n + 1) / n, default=1)
 
 
-def verdict_page(found: Sequence[Verdict]) -> str:
-    """The page as text, the first evaluation first."""
+def verdict_page(found: Sequence[Verdict], player: bool = False) -> str:
+    """The page as text, the first evaluation first; `player`: the report beside it has one."""
     specs = {b.name for one in found for scene in one.scenes for b in scene.baselines}
     return render(
         "verdict.html",
         style=pasted("style.css", "verdict.css"),
         verdicts=[(one, [(scene, figure(scene)) for scene in one.scenes]) for one in found],
         names={one.spec: one.label for one in samplers(sorted(specs))},
+        report=REPORT if player else None,
+        signed=signed,
         tone=tone,
         across=across,
         means=MEANS,

@@ -84,9 +84,30 @@ def _from_spec(text: str) -> Candidate:
     return Candidate(spec.name, {str(spec): SAMPLERS.build(text)})
 
 
+def as_spec(text: str) -> str:
+    """FILE.py:Class as a spec, FILE.py:Class(bound=2.0) too: the file is run, and its class is in
+    the table from then on. Another text is a spec already."""
+    head, ending, rest = text.partition(".py")
+    if not ending or "(" in head or rest[:1] not in ("", ":", "("):
+        return text
+    name, bracket, values = rest.removeprefix(":").partition("(")
+    chosen = _class_in(f"{head}.py", name)
+    known = [key for key, maker in SAMPLERS.own().items() if maker is chosen]
+    if not known:
+        known = [chosen.__name__]
+        SAMPLERS.register(chosen.__name__)(chosen)
+    return f"{known[0]}{bracket}{values}"
+
+
 def _from_file(text: str) -> Candidate:
     """FILE.py:Class; the class may be left out where the file defines one sampler."""
     path, _, name = text.rpartition(":") if not text.endswith(".py") else (text, "", "")
+    chosen = _class_in(path, name)
+    return _swept(chosen.__name__, chosen)
+
+
+def _class_in(path: str, name: str) -> type[Sampler]:
+    """A sampler's class in a file; "" where there is one."""
     module = load_plugin(path)
     own = {
         key: value
@@ -97,10 +118,10 @@ def _from_file(text: str) -> Candidate:
     }
     if not name and len(own) != 1:
         listed = ", ".join(own) or "none"
-        raise MaskwalkError(f"Say which sampler of {path} to evaluate, {path}:Class: {listed}.")
+        raise MaskwalkError(f"Say which sampler of {path} is meant, {path}:Class: {listed}.")
     if name and name not in own:
         raise unknown(f"sampler in {path}:", name, own)
     chosen = own[name] if name else next(iter(own.values()))
     if inspect.isabstract(chosen):
         raise MaskwalkError(f"{chosen.__name__} in {path} has no choose() or step() yet.")
-    return _swept(chosen.__name__, chosen)
+    return chosen

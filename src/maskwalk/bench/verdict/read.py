@@ -30,7 +30,7 @@ POINT: dict[str, Shape] = {
     "coherence_se": maybe(number(0)),
 }
 BASELINE = table(POINT | {"sampler": text(), "on_front": flag}, ("sampler", "calls", "coherence"))
-NATS = ("dependence", "dependence_se", "denoiser", "denoiser_se", "kl")
+NATS = ("dependence", "dependence_se", "denoiser", "denoiser_se", "kl", "kl_se", "masked")
 LOSS = table({name: maybe(number()) for name in NATS})
 SETTING = table(
     POINT

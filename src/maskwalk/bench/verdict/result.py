@@ -152,9 +152,8 @@ class Evaluation:
         some = names if len(names) <= COLUMNS else [names[round(i * step)] for i in range(COLUMNS)]
         lines = ["", "Nats per sequence lost to dependence + to the denoiser, by replay"]
         if len(names) > 1:
-            # One knob: its values are enough.
-            short = [n.split("=", 1)[1] if n.count("=") == 1 and "(" not in n else n for n in some]
-            lines.append(" " * 38 + "".join(f"{name:>10.9}" for name in short))
+            knob, short = _knob(some)
+            lines.append(f"{knob:>38}" + "".join(f"{name:>10.9}" for name in short))
         for scene in self.baselines:
             rows = {c.setting: c.loss for c in known if c.scene == scene}
             cells = [f"{_nats(rows.get(name)):>10}" for name in some]
@@ -223,6 +222,14 @@ def _row(c: Comparison) -> list[str]:
     return lines
 
 
+def _knob(settings: Sequence[str]) -> tuple[str, list[str]]:
+    """What settings differ in, where that is one parameter, and its values; else themselves."""
+    keys = {name.partition("=")[0] for name in settings}
+    if len(keys) == 1 and all(name.count("=") == 1 and "(" not in name for name in settings):
+        return f"{keys.pop()}=", [name.partition("=")[2] for name in settings]
+    return "", list(settings)
+
+
 def _inside(setting: str) -> str:
     """What a setting sets: tau=0.5 of threshold_drawn(tau=0.5)."""
     return setting[setting.index("(") + 1 : -1] or setting if setting.endswith(")") else setting
@@ -277,8 +284,8 @@ def _point(found: Outcome) -> dict[str, Any]:
 def _comparison(c: Comparison) -> dict[str, Any]:
     loss = None
     if c.loss is not None:
-        names = ("dependence", "dependence_se", "denoiser", "denoiser_se", "kl", "worst_round")
-        loss = {name: c.loss[name] for name in (*names, "lost", "kl_rest")}
+        names = ("dependence", "dependence_se", "denoiser", "denoiser_se", "kl", "kl_se", "masked")
+        loss = {name: c.loss[name] for name in (*names, "worst_round", "lost", "kl_rest")}
     return {
         "setting": c.setting,
         **{k: v for k, v in _point(c.outcome).items() if k != "sampler"},

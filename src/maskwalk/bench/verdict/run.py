@@ -111,18 +111,15 @@ def evaluate(
                 timeout,
                 drawn,
             )
-    seconds = time.perf_counter() - began
-    settings = tuple(policy_settings.settings)
-    shown = mode_name(*drawn)
     result = Evaluation(
         policy_settings.name,
         name,
-        settings,
+        tuple(policy_settings.settings),
         contract,
         comparisons,
         baselines,
-        seconds,
-        shown,
+        time.perf_counter() - began,
+        mode_name(*drawn),
         command or _command(policy, name, out, draw, anyway),
     )
     if out is not None:
@@ -257,7 +254,8 @@ def _loss(scene: Scene, cell: Cell, sampler: Sampler) -> dict[str, Any] | None:
         denoiser = _denoiser(cell.denoiser, cell.world)
         told = sampler.in_world(world)
         options: dict[str, Any] = {"seed": cell.seed, "draw": draw, "ties": cell.ties}
-        return diagnose(world, denoiser, told, walks, given, **options)
+        row = diagnose(world, denoiser, told, walks, given, **options)
+        return row | {"masked": float((~given).sum(1).double().mean())}
     except MaskwalkError:
         return None
 

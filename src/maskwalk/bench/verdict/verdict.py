@@ -44,8 +44,18 @@ from maskwalk.stats import (
 VOID, NEAR, AHEAD = 0.05, 0.05, 0.05
 FEWER = 0.99  # of the calls: what a dominating baseline takes at most
 POWER = 0.8  # of seeing the difference that `seen` names
-# From the best a policy can be said to be to the worst.
-ORDER = ("beyond", "near", "on", "unclear", "inside", "dominated", "off", "void")
+# From the best a policy can be said to be to the worst; neither of two in one row is better.
+RANKS = (
+    ("beyond",),
+    ("near",),
+    ("on",),
+    ("unclear",),
+    ("inside", "dominated"),
+    ("off",),
+    ("void",),
+)
+RANK = {position: i for i, row in enumerate(RANKS) for position in row}
+ORDER = tuple(RANK)
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,10 +185,20 @@ def front_of(baselines: Sequence[Outcome]) -> list[Outcome]:
 
 
 def best_of(found: Sequence[Comparison]) -> Comparison | None:
-    """The best by its position, then by the difference to the front, then by fewer calls."""
+    """The setting that a policy is judged by, of those that meet a front where any does."""
     met = [c for c in found if c.front is not None] or list(found)
-    key = lambda c: (ORDER.index(c.position), -round(c.gain, 9), c.calls)  # noqa: E731
-    return min(met, key=key, default=None)
+    return min(met, key=_from_best, default=None)
+
+
+def _from_best(c: Comparison) -> tuple[bool, int, float, float]:
+    """Sorts settings: by position, then by the difference to the front, then by fewer calls.
+
+    `inside` and `dominated` are two ways to lose, so the difference decides between them: level
+    with the front at too many calls is better than far below it. What is hardly ever coherent
+    itself stands for a policy only where nothing else does, for it may be near a front that is
+    hardly coherent at so few calls either.
+    """
+    return c.coherence < VOID, RANK[c.position], -round(c.gain, 9), c.calls
 
 
 Place = tuple[str, bool]  # a structure, and whether the model denoises
@@ -187,15 +207,15 @@ Place = tuple[str, bool]  # a structure, and whether the model denoises
 def standing(found: Sequence[Comparison]) -> dict[Place, str]:
     """The position on every structure, with the oracle and with the model: its best one there.
 
-    Off the law on one setting of a structure is off the law there, unless another setting is not
-    shaped or shown to be near.
+    Off the law on one setting of a structure is off the law there.
     """
-    where: dict[Place, set[str]] = {}
+    where: dict[Place, list[Comparison]] = {}
     for c in found:
-        where.setdefault((c.scene.structure, c.scene.model), set()).add(c.position)
-    return {place: _overall(positions) for place, positions in where.items()}
+        where.setdefault((c.scene.structure, c.scene.model), []).append(c)
+    return {place: _overall(here) for place, here in where.items()}
 
 
-def _overall(positions: set[str]) -> str:
-    """Off where any shaped setting is; else the best, but for `void` and for what is everywhere."""
-    return "off" if "off" in positions else min(positions, key=ORDER.index)
+def _overall(here: Sequence[Comparison]) -> str:
+    """Off where any setting is; else the position of the best."""
+    off = any(c.position == "off" for c in here)
+    return "off" if off else min(here, key=_from_best).position

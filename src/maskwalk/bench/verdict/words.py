@@ -80,7 +80,7 @@ def _joined(parts: list[str]) -> str:
 def off_the_law(c: Comparison) -> str:
     """By how much, and what it buys."""
     assert c.departure is not None
-    gained = "" if c.front is None else f" (coherence {c.gain:+.2f})"
+    gained = "" if c.front is None else f" (coherence {signed(c.gain)})"
     where = f"{c.setting}, {c.scene.title}"
     return (
         f"its sequences are off the law by {c.departure.value:.2f} in rank TV{gained}, so its "
@@ -91,12 +91,18 @@ def off_the_law(c: Comparison) -> str:
 def near_the_law(c: Comparison) -> str:
     """How near, and what it gains."""
     assert c.departure is not None
-    return f"within {max(c.departure.high, 0.0):.2f} of the law, coherence {c.gain:+.2f}"
+    return f"within {max(c.departure.high, 0.0):.2f} of the law, coherence {signed(c.gain)}"
 
 
 def _nats(c: Comparison) -> str:
     kl = None if c.loss is None else c.loss.get("kl")
     return "" if kl is None or kl != kl or kl == float("inf") else f", losing {kl:.2g} nats"
+
+
+def signed(value: float, digits: int = 2) -> str:
+    """+0.25; what rounds to nothing has no sign."""
+    text = f"{value:+.{digits}f}"
+    return text if float(text) else text[1:]
 
 
 def calls(number: float) -> str:

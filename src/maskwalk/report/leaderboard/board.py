@@ -10,7 +10,6 @@ is named and not ranked; shaped rules stand below the others, however good they 
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 import numpy as np
 
@@ -22,7 +21,6 @@ from maskwalk.report.arrange import arrange
 from maskwalk.report.study import Study
 from maskwalk.samplers import SAMPLERS
 from maskwalk.stats import best_mixture
-from maskwalk.worlds.world import build_world
 
 BUDGETS, LAST = (4, 8, 12, 24), 24
 KL, KL_BUDGET = "replay_kl", 12
@@ -48,7 +46,7 @@ class Entry:
     scenes: int
     within: dict[int, Number | None]  # by budget; None: no setting is so cheap anywhere
     area: Number
-    kl: Number | None  # nats per token, of the best setting within 12 calls; None: not measured
+    kl: Number | None  # nats per masked token, of the best setting within 12 calls; None: none
 
 
 @dataclass(frozen=True)
@@ -70,7 +68,7 @@ class _Curve:
     cost: list[float] = field(default_factory=list)
     quality: list[float] = field(default_factory=list)
     half: list[float] = field(default_factory=list)
-    kl: list[tuple[float, float, float]] = field(default_factory=list)  # cost, nats per token, half
+    kl: list[tuple[float, float, float]] = field(default_factory=list)  # cost, nats, half
     kinds: set[str] = field(default_factory=set)
 
 
@@ -110,7 +108,7 @@ def _track(study: Study, mode: int, name: str) -> Track | None:
 def _curves(study: Study, mode: int) -> dict[tuple[int, str], _Curve]:
     curves: dict[tuple[int, str], _Curve] = defaultdict(_Curve)
     kl = next((m for m in study.metrics if m.key == KL), None)
-    for (m, panel, s), record in study.cells.items():
+    for m, panel, s in study.cells:
         cost = study.estimate(m, panel, s, study.cost)
         quality = study.estimate(m, panel, s, study.quality) if study.quality else None
         if m != mode or cost is None or quality is None or s in study.causal:
@@ -122,14 +120,8 @@ def _curves(study: Study, mode: int) -> dict[tuple[int, str], _Curve]:
         curve.kinds.add(study.kinds[m, panel, s])
         lost = None if kl is None else study.estimate(m, panel, s, kl)
         if lost is not None:
-            size = _length(str(record["world"]))
-            curve.kl.append((cost.value, lost.value / size, (lost.half or 0.0) / size))
+            curve.kl.append((cost.value, lost.value, lost.half or 0.0))
     return curves
-
-
-@lru_cache(maxsize=256)
-def _length(world: str) -> int:
-    return build_world(world).length
 
 
 def _entry(rule: str, curves: list[_Curve]) -> Entry:
@@ -163,7 +155,8 @@ def _within(curves: Sequence[_Curve], budgets: Sequence[int]) -> Number | None:
 
 
 def _kl(curves: Sequence[_Curve]) -> Number | None:
-    """The least nats per token within twelve calls, over the scenes; None where one has none."""
+    """The least nats per masked token within twelve calls, as records hold them, averaged over the
+    scenes; None where a scene has none."""
     best = []
     for curve in curves:
         near = [(nats, half) for cost, nats, half in curve.kl if cost <= KL_BUDGET + 1e-9]

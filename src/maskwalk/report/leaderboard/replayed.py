@@ -1,4 +1,8 @@
-"""The nats that an evaluation lost by replay, put into its records: they hold none of their own."""
+"""The loss by replay of an evaluated policy, put into its records: they hold none of their own.
+
+An evaluation holds the nats of a sequence and how many of its tokens were masked; a record's
+`replay_kl` is in nats per masked token (worlds/exact/metrics.py), and so is what is put there.
+"""
 
 from collections.abc import Sequence
 from typing import cast
@@ -7,7 +11,6 @@ from maskwalk.bench.records import Record
 from maskwalk.bench.verdict.policy import setting_spec
 from maskwalk.bench.verdict.read import Setting, Verdict
 from maskwalk.report.leaderboard.board import KL
-from maskwalk.stats import combined
 from maskwalk.worlds.tasks import TASKS
 
 
@@ -33,7 +36,7 @@ def with_replayed(records: Sequence[Record], found: Sequence[Verdict]) -> list[R
 
 def _nats(setting: Setting) -> dict[str, float | None] | None:
     loss = setting.loss or {}
-    value = loss.get("kl")
-    if value is None:
+    nats, error, masked = (loss.get(name) for name in ("kl", "kl_se", "masked"))
+    if nats is None or not masked:
         return None
-    return {"value": value, "se": combined(loss.get("dependence_se"), loss.get("denoiser_se"))}
+    return {"value": nats / masked, "se": None if error is None else error / masked}

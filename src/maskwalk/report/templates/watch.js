@@ -16,11 +16,11 @@ function reelIn(cast, s) {
 const castsOf = (mode) => data.casts.filter((c) => c.m === mode);
 const cellOf = (cast, s) => data.cells.find((c) => c.m === cast.m && c.p === cast.p && c.s === s);
 
-// Two to begin with: a possible sequence in few rounds, and one that breaks.
+// Two to begin with: what was evaluated and a bisection, or a possible sequence in few rounds and one that breaks.
 function firstPair(cast) {
   const reels = cast.s.map((s) => ({ s, ...reelIn(cast, s) })).sort((a, b) => a.steps.length - b.steps.length);
   const fine = reels.find((reel) => reel.valid && !reel.valid.includes("0")), broken = reels.find((reel) => reel.valid?.includes("0"));
-  const pair = new Set([fine, broken].filter(Boolean).map((reel) => reel.s));
+  const pair = new Set(cast.first || [fine, broken].filter(Boolean).map((reel) => reel.s));
   for (const s of cast.s) if (pair.size < 2) pair.add(s);
   return cast.s.filter((s) => pair.has(s));
 }
