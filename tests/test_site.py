@@ -100,7 +100,7 @@ def test_the_site_has_every_page_and_what_they_link_to(site: Path) -> None:
     assert [path for path in linked if not (site / path).exists()] == []
     assert not any(re.search(r'download="[^"]*"[^>]*href="[^"]*\.html"', p) for p in pages.values())
     assert 'id="maskwalk.decode"' in pages["api"] and "0.1.0" in pages["changelog"]
-    assert "by_halves" in pages["notebook_your_sampler"]
+    assert "by_parts" in pages["notebook_your_sampler"]
 
 
 def test_docstrings_become_rst(conf: ModuleType) -> None:

@@ -38,7 +38,7 @@ def tune(
     ],
     calls: Annotated[
         list[int] | None,
-        typer.Option(help="The budget: calls a sequence may take; repeatable \\[32]."),
+        typer.Option(help="The budget: calls per sequence; repeatable \\[32]."),
     ] = None,
     samplers: Annotated[
         str, typer.Option(help="Settings to try, separated by ';', instead of the usual ones.")
