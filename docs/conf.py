@@ -22,6 +22,8 @@ exclude_patterns = ["_build"]
 html_theme = "furo"
 html_title = "maskwalk"
 html_copy_source = False
+html_static_path = ["static"]
+html_css_files = ["site.css"]
 myst_heading_anchors = 4
 suppress_warnings = ["myst.xref_ambiguous"]
 autodoc_typehints = "signature"
@@ -32,6 +34,9 @@ highlight_language = "text"
 
 # Markdown beside the documents is a file to download; a page beside them opens in the browser.
 BESIDE = re.compile(r"\[([^\]]+)\]\((\.\./[^)#]+\.md)(?:#[^)]*)?\)")
+COMMAND = re.compile(r"^(maskwalk|pip|make|python|pytest|torchrun) ", re.M)
+COLUMN = 96  # characters of a command that fit the column of text
+COMMENT = re.compile(r"^(\S.*\S)\s{2,}# (.*)$")
 OPENED = re.compile(r"\[([^\]]+)\]\(\.\./([^)#]+\.html)(#[^)]*)?\)")
 # A picture that leads to a page beside the documents; of it there is a dark one, too.
 PICTURE = re.compile(r"\[!\[([^\]]+)\]\((\S+)\.png\)\]\(\.\./([^)]+\.html)\)")
@@ -151,6 +156,24 @@ def output_of(output: dict[str, Any]) -> str:
     return f"``````text\n{text}\n``````" if text else ""
 
 
+def wrap_commands(app: Any, tree: Any) -> None:
+    """Commands are coloured, and in a block with a long line comments stand above their lines."""
+    for block in tree.findall(lambda node: node.tagname == "literal_block"):
+        if block.get("language", "none") == "none":
+            text = block.rawsource = comments_above(block.astext())
+            block[:] = [type(block[0])(text)]
+            block["language"] = "bash" if COMMAND.search(text) else "none"
+
+
+def comments_above(text: str) -> str:
+    """The lines of a block; if one is wider than the column, each comment above its command."""
+    lines = text.split("\n")
+    if max(map(len, lines)) <= COLUMN:
+        return text
+    parts = [COMMENT.match(line) for line in lines]
+    return "\n".join(f"# {p[2]}\n{p[1]}" if p else line for p, line in zip(parts, lines))
+
+
 def copy_pages(app: Any, exception: Exception | None) -> None:
     """Puts the HTML pages that documents link to beside the site."""
     for document in ROOT.glob("docs/*.md"):
@@ -197,5 +220,6 @@ def escaped(line: str) -> str:
 def setup(app: Any) -> None:
     """Where Sphinx calls the functions above."""
     app.connect("source-read", add)
+    app.connect("doctree-read", wrap_commands)
     app.connect("build-finished", copy_pages)
     app.connect("autodoc-process-docstring", to_rst)

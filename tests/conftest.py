@@ -20,7 +20,7 @@ from maskwalk.worlds.walks.graphs import GRAPHS
 from maskwalk.worlds.walks.laws import WALKS, WalkLaw
 from maskwalk.worlds.walks.oracles import oracle_for
 
-torch.set_num_threads(1)  # xdist runs one worker a core
+torch.set_num_threads(1)  # xdist runs one worker per core
 try:
     from hypothesis import settings
 except ImportError:  # the GPU tests also run where nothing can be installed

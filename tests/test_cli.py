@@ -11,14 +11,18 @@ from typing import Any
 import pytest
 import torch
 import typer
+from rich.console import Console
 from rich.progress import TimeRemainingColumn
 
 from maskwalk import __version__, resources
 from maskwalk.bench.verdict.run import _Bar
+from maskwalk.cli import theory
 from maskwalk.cli.common import progress, watched
 from maskwalk.cli.main import app
+from maskwalk.errors import time_left
 from maskwalk.resources import zoo_manifest
 from maskwalk.samplers import SAMPLERS
+from tests.computed_theory import computed_claims, computed_laws, computed_lemmas
 
 SMALL = ["--graph", "st_er(nodes=20, p=0.1)", "--length", "8", "--count", "8"]
 
@@ -52,6 +56,49 @@ def test_what_takes_long_shows_the_time_left() -> None:
     for bars in (progress(), _Bar(True)._progress):
         assert any(isinstance(column, TimeRemainingColumn) for column in bars.columns)
     assert list(watched(iter("abc"), "letters", 3)) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.4, "about 0 s left"),
+        (95, "about 95 s left"),
+        (1500, "about 25 min left"),
+        (257789, "about 72 h left"),
+        (6 * 86400, "about 6 days left"),
+        (float("nan"), "time left unknown"),
+        (None, "time left unknown"),
+    ],
+)
+def test_the_time_left_is_in_words(seconds: float | None, words: str) -> None:
+    assert time_left(seconds) == words
+
+
+def test_the_bar_says_the_time_left_in_words() -> None:
+    bars = progress()
+    bars.add_task("work", total=10)
+    column = next(c for c in bars.columns if isinstance(c, TimeRemainingColumn))
+    assert column.render(bars.tasks[0]).plain == "time left unknown"
+
+
+def test_theory_knows_how_many_checks_there_are() -> None:
+    assert theory.TOTAL["lemmas"] == len(computed_lemmas())
+    assert theory.TOTAL["laws"] == len(computed_laws())
+    assert theory.TOTAL["claims"] == len(computed_claims())
+
+
+def test_help_breaks_lines_at_the_window_only() -> None:
+    """Docstrings are wrapped in their files; the help has a line per paragraph."""
+
+    def every(command: Any) -> Iterator[Any]:
+        yield command
+        for below in getattr(command, "commands", {}).values():
+            yield from every(below)
+
+    helps = [command.help or "" for command in every(typer.main.get_command(app))]
+    assert len(helps) > 30
+    for text in helps:
+        assert all("\n" not in paragraph for paragraph in text.split("\n\n")), text
 
 
 def test_help_shows_what_is_in_brackets(cli) -> None:
@@ -232,3 +279,11 @@ def test_train_says_what_is_wrong(cli, tmp_path: Path) -> None:
     assert cli(*small, "--out", str(tmp_path / "m"), "--batch", "5", "--devices", "2")[0] == 2
     assert cli(*small, "--out", str(tmp_path / "m"), "--hidden", "30")[0] == 2
     assert cli(*small, "--out", "/dev/null/m", "--hidden", "16", "--walks", "50")[0] == 2
+
+
+def test_a_card_is_rendered_in_a_terminal_only(cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = cli("zoo", "st_er_p0")[1]
+    assert plain.startswith("#")
+    monkeypatch.setattr("maskwalk.cli.zoo.out", Console(force_terminal=True, width=80))
+    rendered = cli("zoo", "st_er_p0")[1]
+    assert "st_er_p0" in rendered and "\n#" not in rendered and not rendered.startswith("#")

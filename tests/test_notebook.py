@@ -381,3 +381,17 @@ def test_a_table_says_what_is_in_it() -> None:
 def test_the_public_list_is_what_dir_says() -> None:
     assert {"run", "Result", "Results", "decode", "Graph"} <= set(dir(maskwalk))
     assert dir(maskwalk) == sorted(maskwalk.__all__)
+
+
+def test_cells_keep_apart_and_numbers_whole(three: Results) -> None:
+    html = three._repr_html_()
+    numbers = re.findall(r'<td style="([^"]*)">[^<]*±', html)
+    assert len(numbers) >= 3
+    assert all("padding:" in style and "white-space:nowrap" in style for style in numbers)
+    assert 'style="padding:' in three[1].trace.show().html
+
+
+def test_figures_have_no_background_of_their_own(three: Results) -> None:
+    for figure in (three.plot(), three[1].plot()):
+        assert figure.get_facecolor()[3] == 0
+        assert all(axes.get_facecolor()[3] == 0 for axes in figure.axes)

@@ -61,7 +61,7 @@ def test_your_sampler() -> None:
     assert all(len(shown(value)) > 40 for value in values)
     assert isinstance(names["verdict"], maskwalk.Evaluation) and names["verdict"].comparisons
     assert "Contract: kept" in printed and "tree · endpoints · oracle" in printed
-    assert names["runs"][0].sampler == "by_halves(bound=0.1)"
+    assert names["runs"][0].sampler == "by_parts(parts=3, bound=0.1)"
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)

@@ -46,3 +46,21 @@ def test_documents_import_public_names_only(page: str) -> None:
     for module, names in re.findall(r"^from (maskwalk[\w.]*) import (.*)$", path.read_text(), re.M):
         assert module == "maskwalk", f"{page} imports from {module}"
         assert {n.strip().split(" as ")[0] for n in names.split(",")} <= set(NAMES), page
+
+
+def test_the_list_has_a_short_repr() -> None:
+    assert repr(maskwalk.PUBLIC) == (
+        f"<{len(NAMES)} public names from {len(maskwalk.PUBLIC)} modules; dir(maskwalk) lists them>"
+    )
+
+
+def test_both_forms_of_run_name_every_setting() -> None:
+    """Editors and the API page show the overloads, not the function."""
+    source = Path(maskwalk.__file__).parent / "report/notebook/runs.py"
+    every = [
+        [arg.arg for arg in node.args.kwonlyargs]
+        for node in ast.parse(source.read_text()).body
+        if isinstance(node, ast.FunctionDef) and node.name == "run"
+    ]
+    assert len(every) == 3 and every[0] == every[1] == every[2]
+    assert {"world", "task", "count", "seed"} <= set(every[0])

@@ -47,7 +47,7 @@ def test_the_row_says_the_kind_and_knobs_of_the_class(name: str) -> None:
     sampler = SAMPLERS.build(name)
     assert row["kind"] == sampler.law_kind, f"the kind of {name} is {sampler.law_kind}"
     knobs = {field.name for field in fields(sampler)} - {"world"}  # type: ignore[arg-type]
-    assert set(re.findall(r"`(\w+)`", row["knobs"])) == knobs, f"the knobs of {name}: {knobs}"
+    assert set(re.findall(r"`(\w+)`", row["parameters"])) == knobs, f"the knobs of {name}: {knobs}"
     assert all(row[column] for column in ("source", "calls", "when to use"))
 
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -86,15 +87,20 @@ def test_a_notebook_is_its_cells_and_their_outputs(conf: ModuleType) -> None:
     assert "{raw} html" in page and "<b>\n4</b>" in page
 
 
-def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
-    """From nothing: a broken link, a docstring or a page that nothing leads to is an error."""
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built from nothing: a broken link, a docstring or a page nothing leads to is an error."""
     for module in ("sphinx", "myst_parser", "furo"):
         pytest.importorskip(module)
-    site = tmp_path / "site"
-    words = ["-q", "-W", "--keep-going", "-b", "html", "-d", str(tmp_path / "trees")]
-    command = [sys.executable, "-m", "sphinx", *words, str(DOCS), str(site)]
+    made = tmp_path_factory.mktemp("site")
+    words = ["-q", "-W", "--keep-going", "-b", "html", "-d", str(made / "trees")]
+    command = [sys.executable, "-m", "sphinx", *words, str(DOCS), str(made / "html")]
     built = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert built.returncode == 0, built.stderr[-4000:]
+    return made / "html"
+
+
+def test_the_site_has_every_page_and_what_they_link_to(site: Path) -> None:
     pages = {path.stem: path.read_text("utf-8") for path in site.glob("*.html")}
     assert {path.stem for path in DOCS.glob("*.md")} <= set(pages)
     linked = {
@@ -104,7 +110,7 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     assert [path for path in linked if not (site / path).exists()] == []
     assert not any(re.search(r'download="[^"]*"[^>]*href="[^"]*\.html"', p) for p in pages.values())
     assert 'id="maskwalk.decode"' in pages["api"] and "0.1.0" in pages["changelog"]
-    assert "by_halves" in pages["notebook_your_sampler"]
+    assert "by_parts" in pages["notebook_your_sampler"]
 
 
 def test_docstrings_become_rst(conf: ModuleType) -> None:
@@ -121,3 +127,29 @@ def test_docstrings_become_rst(conf: ModuleType) -> None:
         "and more.",
         "",
     ]
+
+
+def test_a_block_wider_than_the_column_has_its_comments_above(conf: ModuleType) -> None:
+    short = "maskwalk zoo   # the models\nmaskwalk list"
+    assert conf.comments_above(short) == short
+    wide = f"maskwalk list {'x' * 90}   # everything\nmaskwalk zoo '#1'  # the models\n  more"
+    assert conf.comments_above(wide) == (
+        f"# everything\nmaskwalk list {'x' * 90}\n# the models\nmaskwalk zoo '#1'\n  more"
+    )
+
+
+CUT = """() => [...document.querySelectorAll("article pre, article .table-wrapper")]
+    .filter((box) => box.scrollWidth > box.clientWidth + 1).map((box) => box.innerText)"""
+AROUND = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
+
+
+@pytest.mark.parametrize("page", ["index", "tour", "which_sampler", "your_model"])
+def test_no_block_is_wider_than_its_box(site: Path, chromium: Any, page: str) -> None:
+    tab = chromium.new_page(viewport={"width": 1400, "height": 900})
+    tab.goto((site / f"{page}.html").as_uri())
+    assert tab.locator("article pre").count() > 0
+    assert tab.evaluate(CUT) == []
+    assert tab.evaluate(AROUND) <= 0
+    tab.set_viewport_size({"width": 390, "height": 900})
+    assert tab.evaluate(AROUND) <= 0
+    tab.close()

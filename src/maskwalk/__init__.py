@@ -9,50 +9,61 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-PUBLIC = {
-    "errors": ("MaskwalkError",),
-    "streams": ("Purpose", "Streams"),
-    "stats": ("Estimate",),
-    "denoiser": ("Denoiser",),
-    "worlds.world": ("WORLDS", "World", "as_world"),
-    "worlds.tasks": ("TASKS", "Prompts"),
-    "worlds.metrics": ("METRICS", "Metric", "Sample"),
-    "worlds.checks": ("broken_world",),
-    "worlds.exact.partition": ("Partition",),
-    "worlds.walks.graphs": ("GRAPHS", "Graph"),
-    "worlds.walks.laws": ("WALKS", "WalkLaw"),
-    "worlds.walks.oracles": ("oracle_for",),
-    "denoisers.resolve": ("DENOISERS",),
-    "denoisers.arguments": ("as_denoiser",),
-    "denoisers.checks": ("broken_denoiser",),
-    "denoisers.files": ("from_pretrained", "save_pretrained"),
-    "denoisers.language": ("Causal", "LanguageModel", "Masked", "load", "load_mdlm"),
-    "denoisers.language.books": ("load_books",),
-    "denoisers.language.standins": ("STAND_INS",),
-    "decoding.arguments": ("as_sampler",),
-    "decoding.canvas": ("Canvas", "RoundStreams"),
-    "decoding.view": ("View",),
-    "decoding.policy": ("SAMPLERS", "Sampler", "UnmaskingPolicy"),
-    "decoding.draw": ("DRAWS", "Draw"),
-    "decoding.presets": ("PRESETS",),
-    "decoding.decode": ("Decoded", "decode"),
-    "decoding.trace": ("Trace",),
-    "decoding.generation": ("Generated", "generate"),
-    "decoding.stopping": ("StopAt",),
-    "analysis.law": ("sampler_law", "total_variation"),
-    "analysis.replay": ("Replayed", "replay"),
-    "analysis.losses": ("best_plans", "diagnose", "exact_sequences"),
-    "analysis.plans": ("information_curve", "optimal_sizes"),
-    "analysis.contract": ("broken_checks",),
-    "bench.records": ("Record", "read_records"),
-    "bench.verdict.result": ("Evaluation",),
-    "bench.verdict.run": ("evaluate",),
-    "bench.verdict.suite": ("Scene",),
-    "report.notebook": ("Result", "Results", "run"),
-    "testing.model": ("OracleModel",),
-    "testing.result": ("Audit",),
-    "testing.audit": ("audit",),
-}
+
+class _Names(dict[str, tuple[str, ...]]):
+    """Names by module, with a short repr."""
+
+    def __repr__(self) -> str:
+        names = sum(map(len, self.values()))
+        return f"<{names} public names from {len(self)} modules; dir(maskwalk) lists them>"
+
+
+PUBLIC = _Names(
+    {
+        "errors": ("MaskwalkError",),
+        "streams": ("Purpose", "Streams"),
+        "stats": ("Estimate",),
+        "denoiser": ("Denoiser",),
+        "worlds.world": ("WORLDS", "World", "as_world"),
+        "worlds.tasks": ("TASKS", "Prompts"),
+        "worlds.metrics": ("METRICS", "Metric", "Sample"),
+        "worlds.checks": ("broken_world",),
+        "worlds.exact.partition": ("Partition",),
+        "worlds.walks.graphs": ("GRAPHS", "Graph"),
+        "worlds.walks.laws": ("WALKS", "WalkLaw"),
+        "worlds.walks.oracles": ("oracle_for",),
+        "denoisers.resolve": ("DENOISERS",),
+        "denoisers.arguments": ("as_denoiser",),
+        "denoisers.checks": ("broken_denoiser",),
+        "denoisers.files": ("from_pretrained", "save_pretrained"),
+        "denoisers.language": ("Causal", "LanguageModel", "Masked", "load", "load_mdlm"),
+        "denoisers.language.books": ("load_books",),
+        "denoisers.language.standins": ("STAND_INS",),
+        "decoding.arguments": ("as_sampler",),
+        "decoding.canvas": ("Canvas", "RoundStreams"),
+        "decoding.view": ("View",),
+        "decoding.policy": ("SAMPLERS", "Sampler", "UnmaskingPolicy"),
+        "decoding.draw": ("DRAWS", "Draw"),
+        "decoding.presets": ("PRESETS",),
+        "decoding.decode": ("Decoded", "decode"),
+        "decoding.trace": ("Trace",),
+        "decoding.generation": ("Generated", "generate"),
+        "decoding.stopping": ("StopAt",),
+        "analysis.law": ("sampler_law", "total_variation"),
+        "analysis.replay": ("Replayed", "replay"),
+        "analysis.losses": ("best_plans", "diagnose", "exact_sequences"),
+        "analysis.plans": ("information_curve", "optimal_sizes"),
+        "analysis.contract": ("broken_checks",),
+        "bench.records": ("Record", "read_records"),
+        "bench.verdict.result": ("Evaluation",),
+        "bench.verdict.run": ("evaluate",),
+        "bench.verdict.suite": ("Scene",),
+        "report.notebook": ("Result", "Results", "run"),
+        "testing.model": ("OracleModel",),
+        "testing.result": ("Audit",),
+        "testing.audit": ("audit",),
+    }
+)
 _HOME = {name: module for module, names in PUBLIC.items() for name in names}
 __all__ = ["PUBLIC", "__version__", *_HOME]
 

@@ -88,6 +88,15 @@ def one_of(name: str, value: object, options: Iterable[str]) -> str:
     return value
 
 
+def time_left(seconds: float | None) -> str:
+    """A duration that is still to come, for people: "about 72 h left"."""
+    if seconds is None or not seconds < float("inf"):
+        return "time left unknown"
+    units = ((3 * 86400 + 1, "days", 86400), (2 * 3600, "h", 3600), (120, "min", 60), (0, "s", 1))
+    unit, size = next((unit, size) for least, unit, size in units if max(seconds, 0) >= least)
+    return f"about {max(seconds, 0) / size:.0f} {unit} left"
+
+
 def memory_ran_out(problem: BaseException) -> bool:
     """Whether an exception says that there is no memory left, here or on a device."""
     words = ("can't allocate memory", "out of memory", "not enough memory")

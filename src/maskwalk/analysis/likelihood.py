@@ -40,7 +40,7 @@ class Likelihood:
     n: int
     orders: int
     kl_kind: str  # "exact", or "upper" if the policy consumed randomness
-    nll: float  # −log of the sampler's probability, nats a walk (an upper bound likewise)
+    nll: float  # −log of the sampler's probability, nats per walk (an upper bound likewise)
     nll_se: float
     lost: float
     kl: float | None = None

@@ -50,7 +50,7 @@ def _built(sampler: str, draw: str, mode: str) -> tuple[str, bool, bool]:
 
 
 def _one_at_a_time(record: Record) -> bool:
-    """Whether every call of the denoiser revealed one token: of a policy, one call a round."""
+    """Whether every call of the denoiser revealed one token: of a policy, one call per round."""
     per_call = record["metrics"].get("tokens_per_call")
     if per_call:
         return bool(per_call["value"] == 1.0)

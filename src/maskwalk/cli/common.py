@@ -1,19 +1,30 @@
 """What the commands share: where they print, and options that mean the same everywhere."""
 
+import inspect
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.progress import (
+    Task as Work,
+)
 from rich.table import Table
+from rich.text import Text
 
 from maskwalk.cli import complete
-from maskwalk.errors import MaskwalkError
+from maskwalk.errors import MaskwalkError, time_left
 from maskwalk.specs import load_installed_plugins, load_plugin
 
 if TYPE_CHECKING:
@@ -132,10 +143,31 @@ def check_device(device: str) -> str:
     return device
 
 
+def add_command(app: typer.Typer, command: Callable[..., Any], name: str | None = None) -> None:
+    """Makes a function a command whose help is its docstring, a line per paragraph."""
+    app.command(name, help=unwrapped(command.__doc__ or ""))(command)
+
+
+def unwrapped(docstring: str) -> str:
+    """A docstring whose paragraphs are single lines, so that the window alone breaks them."""
+    paragraphs = re.split(r"\n\s*\n", inspect.cleandoc(docstring))
+    return "\n\n".join(" ".join(part.split()) for part in paragraphs)
+
+
+class TimeLeft(TimeRemainingColumn):
+    """The time left in words; of what is done, the time it took."""
+
+    def render(self, task: Work) -> Text:
+        """ "about 3 min left", or "2:05" when finished."""
+        if task.finished or task.total is None:
+            return super().render(task)
+        return Text(time_left(task.time_remaining), style="progress.remaining")
+
+
 def progress(transient: bool = False) -> Progress:
     """A bar on stderr: what is done, how many of how many, and the time left."""
     text = TextColumn("{task.description}", markup=False)
-    left = TimeRemainingColumn(elapsed_when_finished=True)
+    left = TimeLeft(elapsed_when_finished=True)
     columns = (text, BarColumn(), MofNCompleteColumn(), left)
     return Progress(*columns, console=err, transient=transient)
 

@@ -13,7 +13,7 @@ from maskwalk import __version__
 from maskwalk.cli.audit import audit
 from maskwalk.cli.bench import bench
 from maskwalk.cli.catalogue import list_
-from maskwalk.cli.common import err, out
+from maskwalk.cli.common import add_command, err, out
 from maskwalk.cli.compare import compare
 from maskwalk.cli.convert import convert
 from maskwalk.cli.diagnose import diagnose
@@ -47,7 +47,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("list")(list_)
+add_command(app, list_, "list")
 for command in (
     sample,
     play,
@@ -68,7 +68,7 @@ for command in (
     verify,
     docs,
 ):
-    app.command()(command)
+    add_command(app, command)
 app.add_typer(text)
 app.add_typer(new)
 

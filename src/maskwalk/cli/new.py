@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
-from maskwalk.cli.common import out, say_written
+from maskwalk.cli.common import add_command, out, say_written
 from maskwalk.errors import MaskwalkError, unknown
 
 # kind: what its file holds, and an example of a name
@@ -67,7 +67,7 @@ def command(kind: str) -> Callable[[str, Path], None]:
 
 
 for kind in KINDS:
-    new.command(kind)(command(kind))
+    add_command(new, command(kind), kind)
 
 
 def write_files(kind: str, name: str, to: Path) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from maskwalk.paper.theory import Check, Row
 
 PARTS = ("paper", "worlds")
+TOTAL = {"lemmas": 69, "laws": 78, "claims": 74}  # how many there are, for the time left
 
 
 def theory(
@@ -47,12 +48,13 @@ def theory(
     checks: list[Check] = []
     rows: list[Row] = []
     if only != "worlds":
-        checks = list(watched(check_all(), "the paper's lemmas"))
+        checks = list(watched(check_all(), "the paper's lemmas", TOTAL["lemmas"]))
         if not as_json:
             out.print(_table(checks))
     if only != "paper":
-        rows = list(watched(world_laws(), "laws in other worlds"))
-        carried = list(watched(check_worlds(rows), "claims in other worlds"))
+        rows = list(watched(world_laws(), "laws in other worlds", TOTAL["laws"]))
+        claims = watched(check_worlds(rows), "claims in other worlds", TOTAL["claims"])
+        carried = list(claims)
         checks += carried
         if not as_json:
             _print_worlds(rows, carried)

@@ -1,4 +1,4 @@
-"""`maskwalk tune`: which sampler and knobs for a model at a budget of calls."""
+"""`maskwalk tune`: which sampler and setting for a model at a budget of calls."""
 
 import json
 import tempfile
@@ -38,7 +38,7 @@ def tune(
     ],
     calls: Annotated[
         list[int] | None,
-        typer.Option(help="The budget: calls a sequence may take; repeatable \\[32]."),
+        typer.Option(help="The budget: calls per sequence; repeatable \\[32]."),
     ] = None,
     samplers: Annotated[
         str, typer.Option(help="Settings to try, separated by ';', instead of the usual ones.")
@@ -75,11 +75,11 @@ def tune(
     as_json: common.AsJson = False,
     include: common.Include = None,
 ) -> None:
-    """Find the sampler, and its knobs, for a model at a budget of calls.
+    """Find the best sampler, and its setting, for a model at a budget of calls.
 
-    Every rule gets the setting that spends the budget; knobs whose calls depend on the model are
-    found on a few sequences. Then each is measured: the likelihood of held-out sequences forced
-    through it, and the quality of what it writes. Ends with the specs to paste.
+    Every rule gets the setting that spends the budget; parameters whose calls depend on the model
+    are found on a few sequences. Then each is measured: the likelihood of held-out sequences
+    forced through it, and the quality of what it writes. Ends with the specs to paste.
 
     Example: maskwalk tune --denoiser zoo:books_mdm --calls 16
 
@@ -121,7 +121,7 @@ def tune(
         path = (Path(nowhere) if to is None else to) / FILE
         search = Search(job, masked, path, place)
         if not specs:
-            words = f"turning knobs to {' and '.join(map(str, budgets))} calls"
+            words = f"fitting parameters to {' and '.join(map(str, budgets))} calls"
             with stoppable(f"what is finished is in {path}"):
                 found_so_far = watched(search.turning(budgets), words, search.steps(budgets))
                 specs = list(dict.fromkeys(spec for some in found_so_far for spec in some))

@@ -21,7 +21,7 @@ def unmasking(model: LanguageModel, made: Generated, colour: bool) -> Table:
 
 
 def rounds(model: LanguageModel, made: Generated, colour: bool, row: int = 0) -> Iterator[Text]:
-    """One line a round of one text; without colour, new tokens stand in brackets."""
+    """One line per round of one text; without colour, new tokens stand in brackets."""
     assert made.trace is not None
     mask, given = model.mask, made.given[row].tolist()
     before = None

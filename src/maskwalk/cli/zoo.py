@@ -42,7 +42,13 @@ def zoo(name: Name = None, cards: Cards = False, as_json: AsJson = False) -> Non
     if name is not None or cards:
         from maskwalk.denoisers.cards import card, page
 
-        print(page(models) if cards else card(name or "", models[name or ""]), end="")
+        shown = page(models) if cards else card(name or "", models[name or ""])
+        if out.is_terminal:
+            from rich.markdown import Markdown
+
+            out.print(Markdown(shown))
+        else:
+            print(shown, end="")
         return
     if not models:
         out.print("The zoo is empty here; maskwalk train makes a model of your own.")

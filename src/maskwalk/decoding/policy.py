@@ -46,7 +46,7 @@ class Sampler(ABC):
 
     @property
     def reveals_one(self) -> bool:
-        """Whether its rule is one token a round, chosen before it is drawn, whatever the canvas."""
+        """Whether it reveals one token per round, chosen before it is drawn, on any canvas."""
         return False
 
     @property

@@ -23,8 +23,8 @@ named: it brings its world, or its tokenizer.
 
 - **Intended use:** testing decoding policies where the truth is known, and trying the commands
   without training. **Not for** writing texts; no evidence about models of billions of parameters.
-- **Data:** walks and sequences are drawn from the law that the card names. The books are those of
-  [language.md](language.md).
+- **Data:** walks and sequences are drawn from the distribution that the card names. The books are
+  those of [language.md](language.md).
 - **Licence:** Apache-2.0, as the code.
 
 *Bound* is the held-out evidence bound in nats per token (of a causal model the exact value), ± half

@@ -15,7 +15,7 @@ also one token at a time and with a perfect denoiser.
 Source: CreditDecoding [arXiv 2510.06133]. Defaults and formula are those of the public code
 (inclusionAI/dInfer fce4e32, CreditThresholdParallelDecoder), blocks(size=64, inner=credit(
 inner=threshold_drawn(tau=0.9))) there: credits are a block's own, here too. Credits are kept per
-sequence (V numbers a position), so the rule suits small vocabularies; a token that is impossible
+sequence (V numbers per position), so the rule suits small vocabularies; a token that is impossible
 stays so.
 """
 

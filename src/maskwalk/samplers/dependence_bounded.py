@@ -12,7 +12,7 @@ and takes I(i, j) ≈ min(H_i, H_j, open(|i−j|) · pass(w)). What it has not s
 bad as it can be, open = ∞ and pass = 1, so the first round reveals one position (or several that
 are nearly certain). A set i_1 < i_2 < … then costs Σ I(i_k, i_{k+1}), the total correlation if each
 position depends on the set before it through its neighbour only; the largest set within the budget
-(of these one near the centres of the gaps) is found by dynamic programming. One call a round.
+(of these one near the centres of the gaps) is found by dynamic programming. One call per round.
 
 Source: this project. A close relative is the entropy bound of EB-Sampler [arXiv 2505.24857], which
 uses min(H_i, H_j) alone.

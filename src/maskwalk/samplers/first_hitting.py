@@ -2,7 +2,7 @@
 
 With n positions masked at time t, each has its own time to unmask, uniform on (0, t); the latest of
 them, τ = t · max_i u_i (distributed as t·u^{1/n}), is the next event, and the position that has it
-is revealed. One call a token, no error of discretisation: `ancestral(steps)` as steps → ∞.
+is revealed. One call per token, no error of discretisation: `ancestral(steps)` as steps → ∞.
 
 Source: first-hitting sampler [arXiv 2409.02908]. τ matters only to a denoiser that is told the
 time; ours are not, so the law is exactly that of random one at a time, `random(block=1)`. Here

@@ -18,8 +18,8 @@ public code has it (yks23/Information-Gain-Sampler 0ae2da8, which has `block` 1 
 blocks(size=32, …) with argmax tokens, draw(temperature=0)). Kin: LoPA [arXiv 2512.16229], whose
 branches add one position each to a threshold's choice and are compared by confidence. The answer
 about the winner is the next round's, as there, so a round asks N canvases or fewer; it is
-remembered (V numbers a position), so the rule suits small vocabularies. A move is kept by what its
-tokens lead to: the law is shaped, also one token at a time.
+remembered (V numbers per position), so the rule suits small vocabularies. A move is kept by what
+its tokens lead to: the law is shaped, also one token at a time.
 """
 
 from dataclasses import dataclass

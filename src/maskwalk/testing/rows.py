@@ -91,7 +91,7 @@ def given_tokens(trial: Trial) -> Result:
 
 
 def batch(trial: Trial) -> Result:
-    """A sequence gets the same alone, beside others, and beside others still."""
+    """A sequence gets the same result alone and in every batch."""
     if trial.batched:
         return Result("batch", FINDING, f"Several sequences at once: {trial.batched}")
     if trial.settled and trial.decoder.prompts:

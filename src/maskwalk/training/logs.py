@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from maskwalk.errors import time_left
 from maskwalk.resources import write_file
 from maskwalk.training.settings import Job
 
@@ -49,8 +50,7 @@ class Log:
         rate = (done - self.first) / spent
         left = (self.steps - done) / rate if rate > 0 else float("nan")
         numbers = "  ".join(f"{name} {value:.4f}" for name, value in self.shown.items())
-        clock = f"{int(left // 60)}:{int(left % 60):02d}" if left == left else "–"
-        return f"step {done:,}/{self.steps:,}  {numbers}  {rate:.1f} steps/s  {clock} left"
+        return f"step {done:,}/{self.steps:,}  {numbers}  {rate:.1f} steps/s  {time_left(left)}"
 
     def checkpoint(self, done: int, losses: list[float], metrics: list[dict[str, float]]) -> None:
         """What validation found at a checkpoint, one dictionary a model."""

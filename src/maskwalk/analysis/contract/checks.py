@@ -37,7 +37,7 @@ def terminates(sampler: Sampler, stand: Stand) -> None:
     if bool((result.calls < (~given).any(1).to(torch.int64)).any()):
         raise BrokenContract("A sequence was filled without a single call of the denoiser.")
     if isinstance(sampler, UnmaskingPolicy) and not torch.equal(result.calls, result.rounds):
-        raise BrokenContract("A policy must take exactly one call a round.")
+        raise BrokenContract("A policy must take exactly one call per round.")
 
 
 def deterministic(sampler: Sampler, stand: Stand) -> None:

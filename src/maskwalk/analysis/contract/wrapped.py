@@ -115,7 +115,7 @@ def _works(wrapped: Sampler, stand: Stand, tokens: Tensor) -> None:
         raise BrokenContract("A position was left masked.")
     if _policy(wrapped) and not torch.equal(everyone.calls, everyone.rounds):
         raise BrokenContract(
-            "It takes more than a call a round. A rule that reads view.whole has to say so: "
+            "It takes more than one call per round. A rule that reads view.whole has to say so: "
             "reads_whole."
         )
     some = torch.arange(ROWS - 1, 0, -5)  # of each kind, in another order

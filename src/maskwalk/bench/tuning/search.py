@@ -117,5 +117,5 @@ def check_budgets(calls: Iterable[int], masked: int) -> list[int]:
     """The budgets, largest first, each once."""
     budgets = sorted(set(calls), reverse=True)
     if not budgets or budgets[-1] < 1:
-        raise MaskwalkError("--calls is how many calls a sequence may take: at least 1.")
+        raise MaskwalkError("--calls is the number of calls per sequence: at least 1.")
     return list(dict.fromkeys(min(budget, masked) for budget in budgets))

@@ -2,6 +2,7 @@
 
 import typer
 
+from maskwalk.cli.common import add_command
 from maskwalk.cli.text.compare import compare
 from maskwalk.cli.text.consistency import consistency
 from maskwalk.cli.text.judge import judge
@@ -18,7 +19,7 @@ text = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for command in (prepare, train, judge, compare, replay, consistency, score, sums, pack):
-    text.command()(command)
+    add_command(text, command)
 
 
 @text.callback()

@@ -18,8 +18,21 @@ if TYPE_CHECKING:
     from maskwalk.report.notebook.result import Number, Result
     from maskwalk.report.notebook.results import Results
 
-WIDE, HIGH, DOTS = 5.6, 3.4, 110  # inches, and dots an inch
+WIDE, HIGH, DOTS = 5.6, 3.4, 110  # inches, and dots per inch
 COHERENCE = "coherence"
+INK = "#767c85"  # to be read on white and on black
+LOOK = STYLE | {
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    "savefig.facecolor": "none",
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.titlecolor": INK,
+    "axes.edgecolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "grid.color": "#9aa1a944",
+}
 QUIET, LOUD = "#0072b2", "#d55e00"
 
 
@@ -39,7 +52,7 @@ def against_calls(results: "Results") -> Figure:
             "There is no coherence in this world, so there is nothing to draw against calls; see "
             "to_pandas() for what was measured."
         )
-    with mpl.rc_context(STYLE):
+    with mpl.rc_context(LOOK):
         figure = Drawing(figsize=(WIDE, HIGH), layout="constrained")
         axes = figure.subplots()
         names = [leading_name(run.sampler) for run in results]
@@ -96,7 +109,7 @@ def positions(result: "Result") -> Figure:
     panels = [name for name, known in (("broken", valid), ("round", trace)) if known is not None]
     if not panels:
         raise MaskwalkError("Nothing to draw: this world cannot be checked, and trace=0 was asked.")
-    with mpl.rc_context(STYLE):
+    with mpl.rc_context(LOOK):
         figure = Drawing(figsize=(WIDE, 1.7 * len(panels)), layout="constrained")
         every: Any = figure.subplots(len(panels), 1, sharex=True, squeeze=False)
         axes = dict(zip(panels, every[:, 0]))

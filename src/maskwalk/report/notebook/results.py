@@ -148,7 +148,7 @@ class Results:
         return self.to_arrow().to_pandas()
 
     def plot(self) -> "Figure":
-        """Coherence against calls, a point a run with its 95 % interval."""
+        """Coherence against calls, a point per run with its 95 % interval."""
         from maskwalk.report.notebook.plots import against_calls
 
         return against_calls(self)

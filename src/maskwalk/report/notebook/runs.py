@@ -34,10 +34,50 @@ Answering = str | Denoiser | Callable[[Tensor, Tensor], Tensor]
 
 
 @overload
-def run(sampler: str | Sampler | None = None, **settings: Any) -> Result: ...
+def run(  # type: ignore[overload-overlap]  # a str is a sequence too: the first form
+    sampler: str | Sampler | None = None,
+    *,
+    world: str | World | None = None,
+    graph: Any = None,
+    walk: str | None = None,
+    length: int | None = None,
+    graph_seed: int | None = None,
+    denoiser: Answering = "oracle",
+    task: str = "unconditional",
+    preset: str = "exact",
+    draw: str | None = None,
+    ties: str | None = None,
+    count: int = 512,
+    per_prompt: int = 1,
+    seed: int = 0,
+    metrics: Sequence[str] = (),
+    device: str = "cpu",
+    trace: bool | int = TRACED,
+    include: str | Sequence[str] = (),
+) -> Result: ...
 @overload
-def run(sampler: Sequence[Setting], **settings: Any) -> Results: ...
-def run(  # type: ignore[misc]  # the two above say which result, this one which settings
+def run(
+    sampler: Sequence[Setting],
+    *,
+    world: str | World | None = None,
+    graph: Any = None,
+    walk: str | None = None,
+    length: int | None = None,
+    graph_seed: int | None = None,
+    denoiser: Answering = "oracle",
+    task: str = "unconditional",
+    preset: str = "exact",
+    draw: str | None = None,
+    ties: str | None = None,
+    count: int = 512,
+    per_prompt: int = 1,
+    seed: int = 0,
+    metrics: Sequence[str] = (),
+    device: str = "cpu",
+    trace: bool | int = TRACED,
+    include: str | Sequence[str] = (),
+) -> Results: ...
+def run(
     sampler: str | Sampler | Sequence[Setting] | None = None,
     *,
     world: str | World | None = None,

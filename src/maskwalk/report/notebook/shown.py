@@ -6,7 +6,10 @@ from html import escape
 from textwrap import fill
 
 WIDTH = 79  # of a note in a terminal
-LEFT, RIGHT = "text-align:left", "text-align:right"
+CELL = "padding:.25em .75em;vertical-align:top"
+TABLE = '<table style="border-collapse:collapse">{}</table>'
+LEFT = f"{CELL};text-align:left"
+RIGHT = f"{CELL};text-align:right;white-space:nowrap"
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,7 +50,8 @@ def html_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: Sequenc
         return f"<tr>{''.join(parts)}</tr>"
 
     top = f"<thead>{line(head, 'th')}</thead>" if any(head) else ""
-    return f"<table>{top}<tbody>{''.join(line(row, 'td') for row in rows)}</tbody></table>"
+    body = "".join(line(row, "td") for row in rows)
+    return TABLE.format(f"{top}<tbody>{body}</tbody>")
 
 
 def table(

@@ -9,11 +9,12 @@ from torch import Tensor
 
 from maskwalk.decoding.trace import Trace
 from maskwalk.errors import whole
-from maskwalk.report.notebook.shown import Shown
+from maskwalk.report.notebook.shown import LEFT, TABLE, Shown
 from maskwalk.worlds.world import World
 
 NEW = "font-weight:bold;background:#ffe08a;color:#1f2328"
 GIVEN = "font-style:italic"
+CELL = "padding:.15em .4em;text-align:right"
 MASK = "·"
 
 
@@ -51,9 +52,10 @@ class RunTrace(Trace):
             if number or any(new):
                 lines.append(f"{title:<9}" + _marked(words, new, width))
                 style = NEW if number else GIVEN
-                rows.append(f"<tr><th>{title}</th>{_cells(words, new, style)}</tr>")
+                head = f'<th style="{LEFT};white-space:nowrap">{title}</th>'
+                rows.append(f"<tr>{head}{_cells(words, new, style)}</tr>")
             before = canvas
-        return Shown("\n".join(lines), f"<table><tbody>{''.join(rows)}</tbody></table>")
+        return Shown("\n".join(lines), TABLE.format(f"<tbody>{''.join(rows)}</tbody>"))
 
     def _pictures(self, canvases: Tensor) -> Shown:
         """The same in the pictures that the world draws of partly masked sequences."""
@@ -76,5 +78,5 @@ def _marked(words: list[str], new: list[bool], width: int) -> str:
 
 
 def _cells(words: list[str], new: list[bool], style: str) -> str:
-    styles = (f' style="{style}"' if n else "" for n in new)
-    return "".join(f"<td{s}>{escape(word)}</td>" for word, s in zip(words, styles))
+    styles = (f"{CELL};{style}" if n else CELL for n in new)
+    return "".join(f'<td style="{s}">{escape(word)}</td>' for word, s in zip(words, styles))

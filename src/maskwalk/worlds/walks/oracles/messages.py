@@ -4,7 +4,7 @@ As in chain.py and schedule.py, with a revealed at position s, b at position e a
 
     p_i(x) ∝ P_{s→i}[a, x] · P_{i→e}[x, b],    P_{s→t} = P_{s+1} P_{s+2} ⋯ P_t,
 
-but no power is held. A vector walks on from a, one sparse product a step, and is written down
+but no power is held. A vector walks on from a, one sparse product per step, and is written down
 wherever somebody asks; another walks back from b and is multiplied in (steps.py). Places with the
 same a (and, where kernels change with time, the same s) share one walk. So besides the answer there
 are O(nodes + edges) numbers, and the time is at most that of (steps of all walks) × edges.
