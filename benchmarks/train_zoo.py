@@ -52,7 +52,11 @@ def main() -> None:
     for name, model in models.items():
         about = model.about
         scores = [f"{key} {about[key]:.3f}" for key in about if key.startswith("coherence")]
-        bound = f"bound {about['bound']:.4f} ± {about['bound_se']:.4f} floor {about['floor']:.4f}"
+        if "bound" in about:
+            bound = f"bound {about['bound']:.4f} ± {about['bound_se']:.4f}"
+        else:  # an output with exact zeros
+            bound = f"p = 0: {about['impossible']:.4f}, bound of the rest {about['bound_rest']:.4f}"
+        bound += f" floor {about['floor']:.4f}"
         print(f"  {name:20s} {bound}  {', '.join(scores)}")
 
 

@@ -37,6 +37,7 @@ def test_the_reproduction_meets_its_goals() -> None:
         ("laws", 240),
         ("frontier/maskings", 204),
         ("frontier/most", 40),
+        ("frontier/outputs", 26),
         ("suspects_b8", 720),
         ("suspects_precision", 768),
     ],

@@ -12,6 +12,7 @@ from torch import Tensor
 from maskwalk.denoisers.files import load_pretrained, load_zoo
 from maskwalk.denoisers.network.ddit import hidden_states, logits, modulations
 from maskwalk.denoisers.network.noise import sigma
+from maskwalk.denoisers.network.outputs import cross_entropy
 from maskwalk.denoisers.network.weights import DDiTConfig, layout
 from maskwalk.denoisers.trained import NetworkDenoiser
 from maskwalk.errors import MaskwalkError
@@ -20,7 +21,7 @@ from maskwalk.training import zoo
 from maskwalk.training.data import Walks
 from maskwalk.training.fit import Plan, fit, fit_zoo
 from maskwalk.training.loop import Judge, train
-from maskwalk.training.objective import EPSILON, Noise, bound, cross_entropy, loss
+from maskwalk.training.objective import EPSILON, Noise, bound, loss
 from maskwalk.training.schedule import averaging, learning_rate
 from maskwalk.training.settings import Job, Settings
 from maskwalk.training.step import Part, Stepper, update

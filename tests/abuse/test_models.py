@@ -71,6 +71,8 @@ CONFIG: list[tuple[Keys, Any]] = [
     (("config", "tied"), "no"),
     (("config", "causal"), 1),
     (("config", "ends"), None),
+    (("config", "output"), 3),
+    (("config", "output"), None),
     (("config", "width"), 16),
 ]
 ROWS = [of_model(path, new) for path, new in CONFIG]

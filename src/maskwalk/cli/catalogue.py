@@ -74,6 +74,7 @@ def all_tables() -> "dict[str, Registry[Any]]":
     from maskwalk.decoding.draw import DRAWS
     from maskwalk.decoding.policy import SAMPLERS
     from maskwalk.decoding.scores import SCORES
+    from maskwalk.denoisers.network.outputs import OUTPUTS
     from maskwalk.denoisers.resolve import DENOISERS
     from maskwalk.training.maskings import MASKINGS
     from maskwalk.worlds.metrics import METRICS
@@ -92,6 +93,7 @@ def all_tables() -> "dict[str, Registry[Any]]":
         "draws": DRAWS,
         "denoisers": DENOISERS,
         "maskings": MASKINGS,
+        "outputs": OUTPUTS,
         "metrics": METRICS,
     }
 

@@ -23,6 +23,7 @@ TABLES = {
     "draws": "DRAWS",
     "denoisers": "DENOISERS",
     "maskings": "MASKINGS",
+    "outputs": "OUTPUTS",
     "metrics": "METRICS",
 }
 

@@ -25,6 +25,9 @@ def train(
     masking: Annotated[
         str, typer.Option(help="uniform (the paper's), coarse(share=0.5) or along(sampler=…).")
     ] = "uniform",
+    output: Annotated[
+        str, typer.Option(help="softmax (the paper's), chain(rank=32) or entmax(alpha=1.5).")
+    ] = "softmax",
     hidden: Annotated[int, typer.Option(help="Width of the network.")] = 256,
     blocks: Annotated[int, typer.Option(help="Transformer blocks.")] = 4,
     heads: Annotated[int, typer.Option(help="Attention heads.")] = 4,
@@ -49,6 +52,8 @@ def train(
 
     For a model that is to decode in few calls, --masking 'coarse(share=0.5)' shows it half of its
     training sequences as a coarse-to-fine sampler leaves them; maskwalk list maskings.
+    --output chain joins neighbouring positions, for worlds whose tokens depend on their neighbours;
+    maskwalk list outputs.
     """
     from maskwalk.training.checkpoints import checkpoints
     from maskwalk.training.distributed import launch
@@ -69,6 +74,7 @@ def train(
         seed,
         world,
         masking,
+        output,
     )
     settings = Settings(
         steps=steps, batch=batch, lr=lr, lr_min=min(lr, Settings.lr_min), every=min(every, steps)

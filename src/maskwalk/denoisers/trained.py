@@ -35,6 +35,7 @@ from maskwalk.denoisers.network.ddit import (
     modulations,
 )
 from maskwalk.denoisers.network.noise import sigma
+from maskwalk.denoisers.network.outputs import PLAIN
 from maskwalk.denoisers.network.weights import DDiTConfig, layout
 from maskwalk.errors import MaskwalkError, one_of, whole
 
@@ -71,7 +72,8 @@ class NetworkDenoiser:
         self.precision = precision or ("float16" if accelerated else "float32")
         one_of("precision", self.precision, ("float32", "float16", "bfloat16"))
         self.logits = one_of("logits", logits, ("float32", "bfloat16"))
-        self._layout = layout(config)
+        self._layout, self._head = layout(config), config.head
+        self._plain = config.output == PLAIN  # what is answered are logits, else log-marginals
         matrices, singles = self._layout.parts(weights[None].to(self.device, torch.float32))
         self._matrices = matrices.to(getattr(torch, self.precision)).clone()
         self._singles = singles.clone()
@@ -82,9 +84,12 @@ class NetworkDenoiser:
             self._forward = torch.compile(self._eager, fullgraph=True, dynamic=False)
         self._turns: dict[int, Tensor] = {}
         self._whole, self._before, self._after = Captured(), Captured(), Captured()
-        plain = not config.time_conditioning and not config.ends
+        plain = self._plain and not config.time_conditioning and not config.ends
         if asked_only and not plain:
-            raise MaskwalkError("asked_only is for networks without time and without end tokens.")
+            raise MaskwalkError(
+                "asked_only is for networks without time and without end tokens and with "
+                f"output=softmax, not {config.output}."
+            )
         self.asked_only = asked_only if accelerated and plain else bool(asked_only)
         self.places = ACCELERATOR_PLACES if accelerated else PLACES
         self._alike: bool | None = None  # whether both ways give the same bits here
@@ -130,10 +135,16 @@ class NetworkDenoiser:
             modulation = modulations(self.config, weights, sigma(share)[None])
         hidden = hidden_states(self.config, weights, tokens[None], angles, modulation)
         out, bias = logits(self.config, weights, hidden, single=True)
+        if not self._plain:
+            marginals = self._head.log_marginals(self.config, weights, (out, bias), tokens[None])
+            return marginals[0].flatten(0, 1), torch.zeros_like(marginals[0, 0, 0])
         return out[0], bias[0]
 
     def _run(self, tokens: Int[Tensor, "batch length"]) -> Answer:
-        """Logits and bias of exactly `rows` sequences; on an accelerator a captured graph."""
+        """Logits and bias of exactly `rows` sequences; on an accelerator a captured graph.
+
+        Of an output other than softmax these are its log-marginals already, with no bias.
+        """
         return self._whole(self._forward, (tokens,), self._angles(tokens.shape[1]))
 
     def _trunk(
@@ -239,7 +250,7 @@ class NetworkDenoiser:
             rounded = (answer[wanted] + bias)[:, : self.vocab_size].to(torch.bfloat16)
             rounded -= rounded.logsumexp(-1, keepdim=True)
             out.copy_(torch.log_softmax(rounded.to(torch.float64), -1))
-        elif answer.is_cuda:
+        elif answer.is_cuda and self._plain:
             from maskwalk.kernels.marginals import log_marginals
 
             log_marginals(answer, bias, wanted, self.vocab_size, out)

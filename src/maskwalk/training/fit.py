@@ -4,7 +4,7 @@ The layer between the trainer, which knows nothing of sampling, and the command 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,6 +13,7 @@ import torch
 from maskwalk import resources
 from maskwalk.decoding.decode import decode
 from maskwalk.denoisers.files import Pretrained
+from maskwalk.denoisers.network.outputs import PLAIN as SOFTMAX
 from maskwalk.denoisers.network.weights import DDiTConfig
 from maskwalk.denoisers.resolve import resolve_world
 from maskwalk.denoisers.trained import NetworkDenoiser
@@ -21,7 +22,7 @@ from maskwalk.samplers import SAMPLERS
 from maskwalk.streams import Streams
 from maskwalk.training.checkpoints import name_in
 from maskwalk.training.loop import Validate, train
-from maskwalk.training.maskings import MASKINGS
+from maskwalk.training.maskings import MASKINGS, check_output
 from maskwalk.training.settings import PLAIN, Job, Settings
 from maskwalk.training.zoo import HELD, WorldRecipe, chosen, floor, train_zoo
 from maskwalk.worlds.sizes import check_sequences, fits
@@ -59,6 +60,7 @@ class Plan:
         seed: int,
         world: str | None = None,
         masking: str = PLAIN,
+        output: str = SOFTMAX,
     ) -> "Plan":
         """A plan from user input; the law is built once, so its mistakes are found here."""
         place = {"graph": graph, "walk": walk, "length": length, "graph_seed": graph_seed}
@@ -67,15 +69,21 @@ class Plan:
         check_sequences(whole("walks", walks, 1, HELD_OUT), law.length)
         seed_number("seed", seed)
         config = DDiTConfig(law.vocab_size, law.length, hidden=hidden, blocks=blocks, heads=heads)
+        config = replace(config, output=output)
         masking = MASKINGS.canonical(masking)
-        MASKINGS.build(masking)  # its numbers are checked here
+        check_output(MASKINGS.build(masking), masking, config)  # its numbers are checked here, too
         return cls(spec, walks, dropout, config, seed, masking)
 
 
 def check_memory(config: DDiTConfig, batch: int) -> None:
     """Refuses a network or a batch that no memory here holds, before anything is made."""
     size = 24.0 * config.parameters
-    size += 4.0 * batch * config.length * (40 * config.hidden * config.blocks + 4 * config.rows)
+    size += (
+        4.0
+        * batch
+        * config.length
+        * (40 * config.hidden * config.blocks + config.head.copies * config.rows)
+    )
     what = f"Training {config.parameters:,} weights on batches of {batch:,} sequences"
     fits(what, size, "Use a smaller --batch, --hidden or --blocks.")
 

@@ -58,7 +58,7 @@ class Log:
         for job, numbers in zip(self.jobs, metrics):
             values |= {f"{name}/{job.name}": value for name, value in numbers.items()}
         self.write(done, values)
-        for name in ("bound", "coherence"):
+        for name in ("bound", "impossible", "bound_rest", "coherence"):
             each = [numbers[name] for numbers in metrics if name in numbers]
             if each:
                 self.shown[name] = sum(each) / len(each)

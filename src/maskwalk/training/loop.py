@@ -28,7 +28,8 @@ from maskwalk.resources import held
 from maskwalk.stats import standard_errors
 from maskwalk.training.checkpoints import checkpoints, identity, load_checkpoint, save_checkpoint
 from maskwalk.training.logs import Log
-from maskwalk.training.objective import bound
+from maskwalk.training.maskings import MASKINGS, check_output
+from maskwalk.training.objective import split_bound
 from maskwalk.training.settings import PLAIN, Job, Settings
 from maskwalk.training.step import Stepper
 
@@ -48,19 +49,25 @@ class Judge:
             self.held = torch.stack([walks[:count] for walks in held_walks]).to(stepper.device)
 
     def bounds(self) -> list[dict[str, float]]:
-        """The bound on the held-out walks, its standard error, and the floor where it is known."""
+        """The bound on the held-out walks, its standard error, and the floor where it is known.
+
+        Where tokens of these walks have p = 0 there is no bound: the share of such tokens, and the
+        nats per token of the others.
+        """
         if self.held is None:
             return [{} for _ in self.jobs]
         config, layout = self.stepper.config, self.stepper.layout
         narrow = torch.float16 if self.held.is_cuda else torch.float32
         matrices, singles = layout.parts(self.stepper.averages())
         weights = layout.grouped(matrices.to(narrow), singles)
-        nats = bound(config, weights, self.held, self.stepper.angles)
+        nats, lost = split_bound(config, weights, self.held, self.stepper.angles)
         error = standard_errors(nats, 1).nan_to_num(0.0)
         result = []
-        for job, value, se in zip(self.jobs, nats.mean(1).tolist(), error.tolist()):
+        for job, *numbers in zip(
+            self.jobs, *(x.tolist() for x in (nats.mean(1), error, lost.mean(1)))
+        ):
             floor = {} if job.floor is None else {"floor": job.floor}
-            result.append({"bound": value, "bound_se": se, **floor})
+            result.append(_held_out(*numbers) | floor)
         return result
 
     def __call__(self) -> list[dict[str, float]]:
@@ -76,6 +83,13 @@ class Judge:
             self.denoiser.load(weights)
             numbers |= self.validate(job.name, self.denoiser)
         return metrics
+
+
+def _held_out(nats: float, error: float, lost: float) -> dict[str, float]:
+    """What a file says: a bound, or, where none is finite, what is impossible and the rest."""
+    if lost == 0:
+        return {"bound": nats, "bound_se": error}
+    return {"impossible": lost, "bound_rest": nats / max(1 - lost, 1e-9)}
 
 
 def train(
@@ -145,6 +159,7 @@ def _alone(out: Path, group: Group) -> Iterator[None]:
 
 def _check(config: DDiTConfig, jobs: list[Job]) -> None:
     for job in jobs:
+        check_output(MASKINGS.build(job.masking), job.masking, config)
         low, high = int(job.walks.min()), int(job.walks.max())
         if low < 0 or high >= config.vocab_size:
             raise MaskwalkError(
@@ -180,9 +195,10 @@ def _place(out: Path, jobs: list[Job], index: int) -> Path:
     return out if len(jobs) == 1 else out / jobs[index].name
 
 
-def _merit(numbers: dict[str, float]) -> float:
-    """Higher is better."""
-    return numbers.get("coherence", -numbers.get("bound", float("inf")))
+def _merit(numbers: dict[str, float]) -> tuple[float, float, float]:
+    """Higher is better: coherence, else the bound; among infinite ones, fewer impossible tokens."""
+    first = numbers.get("coherence", -numbers.get("bound", float("inf")))
+    return first, -numbers.get("impossible", 0.0), -numbers.get("bound_rest", 0.0)
 
 
 def _keep_best(

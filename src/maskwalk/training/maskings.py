@@ -44,7 +44,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from maskwalk.decoding.policy import SAMPLERS
-from maskwalk.errors import one_of, real, whole
+from maskwalk.denoisers.network.weights import DDiTConfig
+from maskwalk.errors import MaskwalkError, one_of, real, whole
 from maskwalk.specs import Registry
 
 EXTRA = 5  # uniforms a sample has besides one for each position and one for the time
@@ -56,6 +57,7 @@ class Masking:
     """A way to mask `share` of each batch; the rest is masked uniformly."""
 
     share = 0.0  # not a parameter of every masking
+    whole = True  # whether what counts are all masked positions, and only they
     planner: float = 0.0
 
     def __post_init__(self) -> None:
@@ -65,6 +67,21 @@ class Masking:
     def masked(self, extra: Float[Tensor, "... extra"], length: int) -> Bool[Tensor, "... length"]:
         """The masked positions of that share, from the uniforms a sample has for this."""
         raise NotImplementedError(f"{type(self).__name__} masks nothing by itself.")
+
+
+def check_output(masking: Masking, spec: str, config: DDiTConfig) -> None:
+    """Refuses a masking under which the network's output has nothing to learn from."""
+    output = config.head
+    if output.joint and not masking.whole:
+        raise MaskwalkError(
+            f"output={config.output} learns all masked positions of a sequence together, and "
+            f"masking={spec} counts others: use uniform, coarse, distil or along(counted='all')."
+        )
+    if masking.planner and not output.likelihood:
+        raise MaskwalkError(
+            f"A planner weighs positions by their own likelihood, which output={config.output} "
+            f"does not minimise: leave planner out of masking={spec}, or use output=softmax."
+        )
 
 
 MASKINGS: Registry[Masking] = Registry("masking", home="maskwalk.training.maskings", makes=Masking)
@@ -133,6 +150,7 @@ class Along(Looking):
 
         super().__post_init__()
         one_of("counted", self.counted, ("next", "all"))
+        object.__setattr__(self, "whole", self.counted == "all")
         check_replayable(SAMPLERS.build(self.sampler))
 
 
@@ -154,6 +172,7 @@ class Mistakes(Looking):
     """Complete sequences with tokens of the model's own among them, to find and mend."""
 
     share: float = 0.25
+    whole = False
     rate: float = 0.5  # the largest share of a sequence that is the model's own
 
     def __post_init__(self) -> None:

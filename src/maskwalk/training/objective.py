@@ -14,6 +14,9 @@ is divided by a share of their own in place of t.
 The *bound* has no noise in t: -log p(x) ≤ Σ_k (1/k) Σ_{i ∈ S_k} -log p(x_i | the rest), with S_k a
 uniform subset of k positions. A perfect denoiser attains H(law)/L nats per token, the floor.
 
+An output of another kind than softmax (denoisers/network/outputs) puts its own loss in place of the
+sum over masked positions, and its own marginals into the bound.
+
 A causal network is trained on, and judged by, -log p(x)/L itself: every token given those before.
 
 All random numbers are Philox words of (sample, position, step, seed): a run resumed, split over
@@ -27,6 +30,7 @@ from torch import Tensor
 from maskwalk.denoisers.network.ddit import hidden_states, logits, modulations
 from maskwalk.denoisers.network.dropout import Dropout
 from maskwalk.denoisers.network.noise import EPSILON, sigma
+from maskwalk.denoisers.network.outputs import cross_entropy
 from maskwalk.denoisers.network.weights import DDiTConfig, Weights
 from maskwalk.streams import WORD, Purpose, Streams, philox
 from maskwalk.training.looks import Context, Looks
@@ -54,6 +58,7 @@ class Noise:
         maskings: list[Masking] | None = None,
     ) -> None:
         self.config, self.total, self.first = config, total, first
+        self.head = config.head  # built here: the compiler reads no specs
         words = [(seed ^ (seed >> 32)) & WORD for seed in seeds]
         self.seeds = torch.tensor(words, device=device)
         self.samples = torch.arange(first, first + (share or total), device=device)
@@ -150,24 +155,6 @@ def epoch_order(count: int, epoch: int, seed: Int[Tensor, ""]) -> Int[Tensor, " 
     return ((high << 31) | (low >> 1)).argsort(stable=True)
 
 
-def cross_entropy(
-    config: DDiTConfig,
-    out: Float[Tensor, "models rows padded"],
-    bias: Float[Tensor, "models padded"],
-    walks: Int[Tensor, "models rows"],
-) -> Float[Tensor, "models rows"]:
-    """-log p(x_i) at every position, in float32.
-
-    The target's logit is picked by comparison, not by index, so that forward and gradient are each
-    one pass over the logits.
-    """
-    column = torch.arange(out.shape[-1], device=out.device)
-    out = out.to(torch.float32) + bias[:, None].to(torch.float32)
-    out = torch.where(column < config.vocab_size, out, -torch.inf)
-    target = torch.where(column == walks[..., None], out, 0.0).sum(-1)
-    return torch.logsumexp(out, -1) - target
-
-
 def loss(
     config: DDiTConfig,
     weights: Weights,
@@ -186,8 +173,8 @@ def loss(
     walks, tokens, counted, times, share = noise.context(walks, step)
     modulation = modulations(config, weights, sigma(times) if config.time_conditioning else None)
     hidden = hidden_states(config, weights, tokens, angles, modulation, noise.dropout(step))
-    nats = cross_entropy(config, *logits(config, weights, hidden), walks.reshape(models, -1))
-    nats = nats.view(walks.shape)
+    out = logits(config, weights, hidden)
+    nats = noise.head.losses(config, weights, out, walks, tokens)
     weighted = torch.where(counted, nats / share[..., None], 0.0)
     if noise.planner is not None:
         weighted = weighted * planned(nats.detach(), counted, noise.planner)
@@ -217,13 +204,32 @@ def bound(
 
     One random order per walk gives all its S_k, as growing prefixes. Of a causal network it is
     -log p(x)/L. `rows` walks are read at a time, by default as many as have logits in little
-    memory.
+    memory. Infinite where an output says that a token of the walk cannot be.
+    """
+    nats, lost = split_bound(config, weights, walks, angles, seed, rows)
+    return torch.where(lost > 0, torch.inf, nats)
+
+
+@torch.no_grad()
+def split_bound(
+    config: DDiTConfig,
+    weights: Weights,
+    walks: Int[Tensor, "models count length"],
+    angles: Float[Tensor, "2 span half"],
+    seed: int = 0,
+    rows: int | None = None,
+) -> tuple[Float[Tensor, "models count"], Float[Tensor, "models count"]]:
+    """(the bound's sum over tokens with p > 0, the share of tokens with p = 0), of every walk.
+
+    A token's share is its weight in the bound: 1/k of each S_k, together 1 a walk after division by
+    its length.
     """
     models, count, length = walks.shape
     if rows is None:
         room = LOGITS if walks.device.type == "cpu" else ACCELERATOR_LOGITS
         rows = min(1024, max(1, room // (length * config.vocab_size)))
     result = torch.zeros(models, count, dtype=torch.float64, device=walks.device)
+    lost = torch.zeros_like(result)
     if config.causal:
         modulation = modulations(config, weights)
         for start in range(0, count, rows):
@@ -232,7 +238,7 @@ def bound(
             out = logits(config, weights, hidden, single=True)
             nats = cross_entropy(config, *out, part.reshape(models, -1)).view(part.shape)
             result[:, start : start + rows] = nats.sum(-1).to(torch.float64)
-        return result / length
+        return result / length, lost
     order = Streams(seed, torch.arange(count)).uniform(Purpose.TRAIN, 0, length).argsort(1)
     rank = order.argsort(1).to(walks.device)
     for k in range(1, length + 1):
@@ -245,6 +251,9 @@ def bound(
             tokens = torch.where(masked, config.mask_id, part)
             hidden = hidden_states(config, weights, tokens, angles, modulation)
             out = logits(config, weights, hidden, single=True)
-            nats = cross_entropy(config, *out, part.reshape(models, -1)).view(part.shape)
-            result[:, start : start + rows] += (nats * masked).sum(-1).to(torch.float64) / k
-    return result / length
+            nats = config.head.nats(config, weights, out, part, tokens)
+            never = masked & nats.isposinf()
+            nats = torch.where(masked & ~never, nats, 0.0)
+            result[:, start : start + rows] += nats.sum(-1).to(torch.float64) / k
+            lost[:, start : start + rows] += never.sum(-1).to(torch.float64) / k
+    return result / length, lost / length

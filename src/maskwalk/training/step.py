@@ -120,7 +120,7 @@ class Stepper:
         self._objective: Any = self.objective
         self._update: Any = update
         if on_cuda if compiled is None else compiled:
-            # The only float32 products are the conditioning's, which are tiny.
+            # The conditioning's float32 products are tiny; a chain's have to be exact.
             warnings.filterwarnings("ignore", "TensorFloat32 tensor cores", UserWarning)
             self._objective = torch.compile(self.objective, fullgraph=True, dynamic=False)
             self._update = torch.compile(update, fullgraph=True, dynamic=False)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from maskwalk.denoisers.files import Pretrained, save_zoo
+from maskwalk.denoisers.network.outputs import PLAIN as SOFTMAX
 from maskwalk.denoisers.network.weights import DDiTConfig
 from maskwalk.errors import unknown
 from maskwalk.training.loop import Validate, train
@@ -34,6 +35,7 @@ class Recipe:
     dropout: float = 0.1
     graph_seed: int = 0
     masking: str = PLAIN
+    output: str = SOFTMAX
 
     def law(self) -> WalkLaw:
         """The law of its walks."""
@@ -43,7 +45,7 @@ class Recipe:
 
     def config(self) -> DDiTConfig:
         """The paper's network."""
-        return DDiTConfig(vocab_size=500, length=LENGTH)
+        return DDiTConfig(vocab_size=500, length=LENGTH, output=self.output)
 
     def about(self) -> dict[str, Any]:
         """What the manifest says of it."""
@@ -64,6 +66,7 @@ class WorldRecipe:
     walks: int = 100_000
     dropout: float = 0.0
     masking: str = PLAIN
+    output: str = SOFTMAX
 
     def law(self) -> World:
         """The law of its sequences."""
@@ -72,7 +75,8 @@ class WorldRecipe:
     def config(self) -> DDiTConfig:
         """A network of 0.23 million parameters."""
         law = self.law()
-        return DDiTConfig(law.vocab_size, law.length, hidden=64, cond=16, blocks=4, heads=2)
+        small = DDiTConfig(law.vocab_size, law.length, hidden=64, cond=16, blocks=4, heads=2)
+        return replace(small, output=self.output)
 
     def about(self) -> dict[str, Any]:
         """What the manifest says of it."""

@@ -21,6 +21,7 @@ from maskwalk.denoisers.language.causal import only_next
 from maskwalk.denoisers.language.mdlm import MDLM
 from maskwalk.denoisers.language.model import LanguageModel
 from maskwalk.denoisers.language.tokenizer import check_vocabulary
+from maskwalk.denoisers.network.outputs import PLAIN
 from maskwalk.errors import MaskwalkError
 from maskwalk.resources import zoo_manifest
 from maskwalk.worlds.text.passages import END, TOKENIZER, read_beside
@@ -84,6 +85,10 @@ def load_books(
     if not accelerated and precision not in (None, "float32"):
         raise MaskwalkError(f"On a CPU the network runs in float32, not {precision}.")
     network = load_pretrained(source)
+    if network.config.output != PLAIN:
+        raise MaskwalkError(
+            f"{source} has output={network.config.output}; a model of text needs output=softmax."
+        )
     tokenizer, held_out = read_beside(source)
     check_vocabulary(tokenizer, network.config.vocab_size, source)
     kind = NextToken if network.config.causal else MDLM

@@ -26,33 +26,8 @@ from torch.nn import functional as F
 
 from maskwalk.denoisers.network.attention import attend
 from maskwalk.denoisers.network.dropout import Dropout
+from maskwalk.denoisers.network.embed import embed
 from maskwalk.denoisers.network.weights import FREQUENCIES, DDiTConfig, Weights
-
-
-class _Embed(torch.autograd.Function):
-    """Row look-up whose gradient is a product with the one-hot tokens.
-
-    Half of a batch is the mask token: adding its gradients one by one means thousands of atomic
-    additions to the same row. The product is faster, and gives the same bits every time.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, table: Tensor, tokens: Tensor, dtype: torch.dtype) -> Tensor:
-        ctx.save_for_backward(tokens)
-        ctx.rows, ctx.dtype = table.shape[1], dtype
-        models, rows, hidden = table.shape
-        begin = torch.arange(models, device=table.device)[:, None] * rows
-        return F.embedding(tokens + begin, table.reshape(models * rows, hidden))
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
-        (tokens,) = ctx.saved_tensors
-        gradient = gradients[0]
-        padded = -(-ctx.rows // 8) * 8
-        ids = torch.arange(padded, device=tokens.device)
-        hot = (tokens[..., None] == ids).to(ctx.dtype)
-        product = torch.bmm(hot.transpose(1, 2), gradient.to(ctx.dtype))
-        return product[:, : ctx.rows].to(gradient.dtype), None, None
 
 
 class _Product(torch.autograd.Function):
@@ -212,8 +187,7 @@ def before_last(
         begin = torch.full_like(tokens[..., :1], config.mask_id)
         tokens = torch.cat([begin, tokens[..., :-1]], dim=-1)
     span, dtype = tokens.shape[-1], weights["output_layer.linear.bias"].dtype
-    look_up: Any = _Embed.apply
-    embedded = look_up(weights["vocab_embed.embedding"], tokens.reshape(models, -1), dtype)
+    embedded = embed(weights["vocab_embed.embedding"], tokens.reshape(models, -1), dtype)
     x: Tensor = embedded.view(models, batch, span, config.hidden)
     x, h = residual_norm(x, None, None, modulation, 0, drop, dtype)
     for n in range(config.blocks):

@@ -17,8 +17,9 @@ from torch import Tensor
 
 from maskwalk import reading
 from maskwalk.denoisers.network.attention import rotation
+from maskwalk.denoisers.network.outputs import OUTPUTS, PLAIN, Output
 from maskwalk.errors import MaskwalkError, whole
-from maskwalk.reading import flag, table
+from maskwalk.reading import flag, table, text
 from maskwalk.streams import Purpose, block_uniforms
 
 FREQUENCIES = 256  # width of the sinusoidal embedding of σ
@@ -34,7 +35,9 @@ LARGEST = {  # of a network's sizes; beyond these a file is damaged, not a model
 }
 FLAGS = ("time_conditioning", "ends", "causal", "tied")
 CONFIG = table(
-    {name: reading.whole(1, most) for name, most in LARGEST.items()} | dict.fromkeys(FLAGS, flag),
+    {name: reading.whole(1, most) for name, most in LARGEST.items()}
+    | dict.fromkeys(FLAGS, flag)
+    | {"output": text(1, 200)},
     others=None,
     what="a table of the network's sizes",
 )
@@ -54,6 +57,7 @@ class DDiTConfig:
     ends: bool = False  # wraps every walk in a begin and an end token, both always visible
     causal: bool = False  # predicts every token from those before it; the mask begins the text
     tied: bool = False  # the output map is the embedding, as is usual for large vocabularies
+    output: str = PLAIN  # how logits become marginals, and what is learned (outputs/)
 
     def __post_init__(self) -> None:
         for name, most in LARGEST.items():
@@ -68,6 +72,13 @@ class DDiTConfig:
             )
         if self.causal and (self.ends or self.time_conditioning):
             raise MaskwalkError("A causal network has no end tokens and no time conditioning.")
+        object.__setattr__(self, "output", OUTPUTS.canonical(self.output))
+        self.head.check(self)
+
+    @property
+    def head(self) -> Output:
+        """What stands behind the logits."""
+        return OUTPUTS.build(self.output)
 
     @property
     def mask_id(self) -> int:
@@ -91,13 +102,14 @@ class DDiTConfig:
         return rotation(span, self.hidden // self.heads // 2).to(device)
 
     def to_json(self) -> dict[str, Any]:
-        """What a model file keeps beside the weights."""
-        return asdict(self)
+        """What a model file keeps beside the weights; the usual output is not named."""
+        values = asdict(self)
+        return {k: v for k, v in values.items() if (k, v) != ("output", PLAIN)}
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "DDiTConfig":
         """The configuration a model file describes (its shape was checked where it was read)."""
-        other = sorted(set(values) - {*LARGEST, *FLAGS})
+        other = sorted(set(values) - {*LARGEST, *FLAGS, "output"})
         if other:
             raise MaskwalkError(f"The network's config has unknown entries: {', '.join(other)}.")
         return cls(**values)
@@ -125,7 +137,7 @@ def _groups(config: DDiTConfig) -> tuple[dict[str, Group], dict[str, Group]]:
     """(the matrices and their biases, which may be narrow; what stays float32), by group.
 
     Bounds are those of PyTorch's linear layers, 1/√(inputs); the adaptive modulation and the output
-    start at zero, the norms at one.
+    start at zero, the norms at one. What belongs to an output comes last.
     """
     d, c, b, v = config.hidden, config.cond, config.blocks, config.rows
     layers = [*(f"blocks.{n}" for n in range(b)), "output_layer"]
@@ -140,6 +152,7 @@ def _groups(config: DDiTConfig) -> tuple[dict[str, Group], dict[str, Group]]:
         return Group((sum(rows.values()), *inputs), members, 0.0)
 
     matrices: dict[str, Group] = {}
+    extra: dict[str, Group] = {}
     for n in range(b):
         matrices |= one(f"blocks.{n}.attn_qkv.weight", (3 * d, d), d**-0.5)
         matrices |= one(f"blocks.{n}.attn_out.weight", (d, d), d**-0.5)
@@ -156,8 +169,10 @@ def _groups(config: DDiTConfig) -> tuple[dict[str, Group], dict[str, Group]]:
     singles |= one("sigma_map.mlp.0.bias", (c,), FREQUENCIES**-0.5)
     singles |= one("sigma_map.mlp.2.weight", (c, c), c**-0.5)
     singles |= one("sigma_map.mlp.2.bias", (c,), c**-0.5)
+    for name, (shape, bound) in config.head.extra(config.vocab_size).items():
+        extra |= one(name, shape, bound)
     members: dict[str, tuple[int, ...]] = {f"{name}.weight": (d,) for name in norms}
-    return matrices, singles | {"norms": Group((len(norms), d), members, -1.0)}
+    return matrices, singles | {"norms": Group((len(norms), d), members, -1.0)} | extra
 
 
 @dataclass(frozen=True)
