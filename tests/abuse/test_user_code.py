@@ -297,6 +297,16 @@ def cases() -> Iterator[Case]:
         file = policy(f"return {LEFT}, state", more=more)
         says = "Mine in mine.py must have a sweep that is a tuple"
         yield Case(f"evaluate sweep {name}", ("evaluate", "mine.py:Mine"), says, {"mine.py": file})
+    file = policy(f"return {LEFT}, state", more="    sweep = [{'x': 1}] * 10**6\n")
+    yield Case("evaluate a long sweep", ("evaluate", "mine.py"), "at most 100", {"mine.py": file})
+    for line, says in {
+        "score_grid = 0": "Mine in mine.py has score_grid 0;",
+        "score_grid = float('nan')": "Mine in mine.py has score_grid nan;",
+        "score_grid, passes = 1e-9, 'x'": "Mine in mine.py has passes 'x';",
+    }.items():
+        file = HEAD + DENOISER.format("flat").replace("score_grid = 1e-9", line)
+        argv = (*sample, "--sampler", "entropy(block=1)", "--denoiser", "mine()")
+        yield Case(f"denoiser {line}", argv, says, {"mine.py": file})
     file = policy("pass", more="    sweep = ({'x': 1},)\n")
     yield Case(
         "evaluate sweep of strangers", ("evaluate", "mine.py"), "cannot be made", {"mine.py": file}
