@@ -82,6 +82,7 @@ ROWS: list[tuple[str, str, dict[str, str]]] = [
         for words in ("bench /dev/zero --out o", "compare /dev/zero", "verify {dir}/a.md")
     ),
 ]
+PROCESSES = {"bench /dev/zero --out o", "compare /dev/zero"}
 
 
 @pytest.mark.parametrize(("words", "says", "files"), ROWS, ids=[row[0] for row in ROWS])
@@ -93,7 +94,8 @@ def test_a_command_in_wrong_hands_is_a_sentence(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    refused(Case(words, tuple(words.split()), says, files), tmp_path, capsys, monkeypatch)
+    row = Case(words, tuple(words.split()), says, files, process=words in PROCESSES)
+    refused(row, tmp_path, capsys, monkeypatch)
 
 
 def test_an_empty_out_is_not_the_current_folder(
