@@ -86,6 +86,31 @@ def _rmse(one: Any, other: Any) -> float:
     return float(np.sqrt(np.mean((one - other) ** 2)))
 
 
+def verify(name: str, where: str) -> str:
+    """A table for `maskwalk verify`: the fits of mixes, or what the paper prints."""
+    records = load_records(Path(where))
+    if name == "mix":
+        some = cells(records)
+        errors = [(f"1 to {n}", error) for n, error in enumerate(uniform(some, GUIDED), 1)]
+        lines = [f"| {far} | {error} |" for far, error in errors]
+        rest = [cell for cell in some if cell["sampler"] != GUIDED]
+        ours, goal = (np.array([cell[key] for cell in rest]) for key in ("ours", "printed"))
+        lines.append(f"| ours | {_rmse(ours, goal)} |")
+        lines.append(f"| best mix | {fitted(some, GUIDED)['rmse']} |")
+        return "\n".join(("| separations | RMSE |", "|---|---|", *lines))
+    lines = ["| sampler | endpoints | bottleneck |", "|---|---|---|"]
+    for called, sampler in (("guided", GUIDED), ("entropy", "entropy(block=1)")):
+        texts = {}
+        for record in records:
+            cell = published_cell(record) if record["sampler"] == sampler else None
+            if cell is not None and cell[2] == COLUMN:
+                number = printed(*cell)
+                texts[cell[0]] = f"{number['value']} ± {number['sd']}"
+        tables = (texts["endpoint_conditional"], texts["bottleneck_conditional"])
+        lines.append(f"| {called} | {' | '.join(tables)} |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     where = Path(sys.argv[1] if len(sys.argv) > 1 else "results/paper")
     mode = sys.argv[2] if len(sys.argv) > 2 else "as_published"

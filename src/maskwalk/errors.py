@@ -32,6 +32,13 @@ class UserCodeError(MaskwalkError):
     """A user's own file did what it must not do; below the sentence are its own frames."""
 
 
+class Interruption(BaseException):
+    """Work is ended from outside, whoever's code runs just then: no fault of that code."""
+
+
+STOPS = (KeyboardInterrupt, Interruption)  # what passes through code of users as it is
+
+
 def shown(value: object) -> str:
     """A value as a sentence shows it: short, on one line, whatever it is."""
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**40:
@@ -174,12 +181,12 @@ def check_made(kind: str, wanted: Any, maker: object, made: object) -> None:
 
 @contextmanager
 def user_code(where: str = "") -> Iterator[None]:
-    """What a user's own file raises inside, `sys.exit` included, becomes a `UserCodeError`."""
+    """Whatever a user's own file raises inside, `sys.exit` included, becomes a `UserCodeError`."""
     try:
         yield
-    except MaskwalkError:
+    except (MaskwalkError, *STOPS):
         raise
-    except (Exception, SystemExit) as problem:
+    except BaseException as problem:
         told = told_of(problem, where)
         if told is None or memory_ran_out(problem):
             raise

@@ -17,6 +17,7 @@ from typing import Any
 
 from maskwalk.errors import MaskwalkError
 from maskwalk.reading import Shape, Wrong, anything, json_value, shown
+from maskwalk.reading.files import file_size
 from maskwalk.reading.models import MODELS
 
 PACKAGE = Path(__file__).parent
@@ -112,7 +113,9 @@ def held(directory: Path, what: str) -> Iterator[None]:
 
 
 def read_file(path: Path) -> bytes:
-    """The bytes of a file, or a sentence."""
+    """The bytes of a file, or a sentence: a device, a pipe or what is too large is not begun."""
+    if (size := file_size(path)) > (free := available_memory()):
+        raise MaskwalkError(f"{path} has {size:,} bytes, and there are {free:,} of memory free.")
     try:
         return path.read_bytes()
     except OSError as problem:
@@ -144,12 +147,12 @@ def checked(value: Any, shape: Shape, path: object, what: str) -> None:
 
 def read_toml(path: str | Path) -> dict[str, Any]:
     """What an experiment file says, or a sentence."""
-    data = read_file(Path(path))
-    if len(data) > TOML_BYTES:
+    if (size := file_size(Path(path))) > TOML_BYTES:
         raise MaskwalkError(
-            f"{path} has {len(data):,} bytes, and an experiment file at most {TOML_BYTES:,}; name "
+            f"{path} has {size:,} bytes, and an experiment file at most {TOML_BYTES:,}; name "
             "fewer things in it, or split it into several files."
         )
+    data = read_file(Path(path))
     if DOTTED.search(data):  # reading a key takes the square of its parts
         raise MaskwalkError(f"{path} has a key of more than 32 parts; an experiment has none.")
     try:

@@ -1,5 +1,6 @@
 """Commands that no other table of bad input holds: tune, leaderboard, play, convert, verify, …"""
 
+import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -25,6 +26,10 @@ walk = "lazy(stay=0.5)"
 length = 6
 """
 SMALL = {"e.toml": EXPERIMENT}
+TIED = "It is .5. <!-- verify: v.py:name key=a -->\n"
+OPEN = "It is .5. <!-- verify: results/x\n"
+ENDS = "raise SystemExit(0)\n"
+LEAVES = f"def verify(name):\n    {ENDS}"
 ROWS: list[tuple[str, str, dict[str, str]]] = [
     # the words, what is named, the files
     ("tune --denoiser nobody", "nobody", {}),
@@ -65,7 +70,19 @@ ROWS: list[tuple[str, str, dict[str, str]]] = [
     ("bench {dir}/e.toml --out o --engine ray --address nope:1", "nope:1", SMALL),
     ("bench {dir}/e.toml --out o --engine ray --address nope", "HOST:PORT", SMALL),
     ("diagnose --engine ray --address 127.0.0.1:1", "127.0.0.1:1", {}),
+    ("diagnose --samplers ;;", "--samplers ';;' names none", {}),
+    ("tune --denoiser oracle --samplers ;", "--samplers ';' names none", {}),
+    ("train --out {dir}/e.toml", "e.toml is a file; --out names a folder", SMALL),
+    ("verify {dir}/a.md", "a.md:1: This comment is not closed", {"a.md": OPEN}),
+    ("verify {dir}/a.md", "a.md:1: This comment is not closed", {"a.md": f"{OPEN} {TIED}"}),
+    ("verify {dir}/a.md", "verify in v.py called sys.exit", {"a.md": TIED, "v.py": LEAVES}),
+    ("verify {dir}/a.md", "the module in v.py called sys.exit", {"a.md": TIED, "v.py": ENDS}),
+    *(
+        (words, "is a device or a pipe", {"a.md": "It is .5. <!-- verify: /dev/zero key=x -->\n"})
+        for words in ("bench /dev/zero --out o", "compare /dev/zero", "verify {dir}/a.md")
+    ),
 ]
+PROCESSES = {"bench /dev/zero --out o", "compare /dev/zero"}
 
 
 @pytest.mark.parametrize(("words", "says", "files"), ROWS, ids=[row[0] for row in ROWS])
@@ -77,7 +94,25 @@ def test_a_command_in_wrong_hands_is_a_sentence(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    refused(Case(words, tuple(words.split()), says, files), tmp_path, capsys, monkeypatch)
+    row = Case(words, tuple(words.split()), says, files, process=words in PROCESSES)
+    refused(row, tmp_path, capsys, monkeypatch)
+
+
+def test_an_empty_out_is_not_the_current_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for words in (("bench", "quickstart"), ("new", "world", "mine"), ("train",)):
+        case = Case("empty", (*words, "--out", ""), "It is empty; name a place")
+        refused(case, tmp_path, capsys, monkeypatch)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_pipe_is_not_waited_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    case = Case("pipe", ("bench", "pipe", "--out", "o"), "pipe is a device or a pipe")
+    refused(case, tmp_path, capsys, monkeypatch)
 
 
 @pytest.mark.parametrize("address", ["nope:1", "nope", "host:port", "host:99999", ":1", "[::1]:1"])

@@ -136,7 +136,7 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     ),
 }
 ROWS += [Case(name, BENCH, says, {"x.toml": bad}) for name, (bad, says) in BAD.items()]
-PROCESSES = {"deep-lists", "million-samplers", "top-axis-3"}
+PROCESSES = {"deep-lists", "million-samplers", "number-for-a-text", "top-axis-3"}
 
 
 @pytest.mark.parametrize("case", ROWS, ids=lambda case: case.name)

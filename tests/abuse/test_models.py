@@ -168,7 +168,7 @@ ROWS += [
         {"zoo/manifest.json": json.dumps({"format": ZOO, "models": {"tiny": 3}})},
     ),
 ]
-PROCESSES = {"model-config.blocks-1000000000", "model-deep"}
+PROCESSES = {"manifest-model-a-number", "model-config.blocks-1000000000", "model-deep"}
 
 
 @pytest.mark.parametrize("case", ROWS, ids=lambda case: case.name)

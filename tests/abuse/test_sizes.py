@@ -8,6 +8,9 @@ import pytest
 import torch
 
 from maskwalk import resources
+from maskwalk.bench.workers import check_workers
+from maskwalk.decoding.policy import SAMPLERS
+from maskwalk.decoding.shared import decode_rows, filling_told
 from maskwalk.errors import MaskwalkError
 from maskwalk.worlds.sizes import check_messages, fits
 from maskwalk.worlds.walks.graphs import GRAPHS
@@ -43,6 +46,10 @@ WORDS = {
     ),
     "length": (("--length", "65535"), TIME),
     "length and count": (("--length", "65535", "--count", "100000000"), MEMORY),
+    "length, a call for each": (
+        ("--length", "65535", "--count", "1", "--sampler", "entropy(block=1)"),
+        "65,535 times, would take",
+    ),
     "order": (("--walk", "markov(order=20)"), "entries"),
     "distance": (("--walk", "distant(K=20)"), "No exact oracle is possible"),
     "endpoints": (("--count", "1000000000", "--task", "endpoints"), MEMORY),
@@ -58,6 +65,9 @@ OTHERS = {
     "diagnose: count": ("diagnose --count 999999999 --samplers bisection", MEMORY),
     "latin: count": ("sample --world latin() --count 1000000000", MEMORY),
     "hmm: count": ("sample --world hmm() --count 999999999", MEMORY),
+    "workers": ("bench quickstart --out o --workers 1000000", "workers is 1,000,000; this"),
+    "workers of tune": ("tune --denoiser oracle --workers 1000000", "workers is 1,000,000; this"),
+    "workers of diagnose": ("diagnose --timeout 9 --workers 99999", "workers is 99,999; this"),
     "potts: too long": ("sample --world potts(height=4,width=60000)", "height × width"),
 }
 
@@ -91,6 +101,24 @@ def test_a_file_of_ten_million_edges(
     (tmp_path / "edges.txt").write_bytes(b"123456 654321\n" * 10_000_000)
     case = Case("edges", ("sample", "--graph", "file(path='edges.txt')"), "10,000,000 lines")
     refused(case, tmp_path, capsys, monkeypatch)
+
+
+def test_a_process_for_each_core_is_never_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 4)
+    assert check_workers(32) == 32
+    for memory, most in (("16", 32), ("4", 10), ("0.5", 4)):
+        monkeypatch.setenv("MASKWALK_MEMORY", memory)
+        with pytest.raises(MaskwalkError, match=f"Give at most {most}"):
+            check_workers(33)
+
+
+def test_filling_is_told_while_it_lasts() -> None:
+    blank, told = torch.full((5, 8), 12), []
+    with filling_told(lambda done, total: told.append((done, total))):
+        decode_rows(
+            SAMPLERS.build("random(block=4)"), oracle_for(law_of(12, 8)), blank, seed=1, batch=2
+        )
+    assert told == [(n, 40) for n in (0, 8, 16, 16, 24, 32, 32, 36, 40)]
 
 
 def test_memory_is_what_is_free_shared_by_processes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,6 +41,12 @@ POLICIES = {
     "asks what is not there": (policy("return view.nothing, state"), "no attribute", True),
     "exits": (policy("sys.exit(0)"), "Mine.choose in mine.py called sys.exit", True),
     "exits by raise": (policy("raise SystemExit"), "called sys.exit", True),
+    "raises what is no Exception": (
+        policy("raise BaseException('no')"),
+        "Mine.choose in mine.py failed with BaseException: no",
+        True,
+    ),
+    "ends a generator": (policy("raise GeneratorExit"), "Mine.choose in mine.py failed", True),
     "recurses": (policy("return self.choose(view, state, rng)"), "RecursionError", True),
     "gives None": (policy("return None"), "mine.py must give back (chosen, state)", False),
     "gives a mask alone": (policy(f"return {LEFT}"), "must give back (chosen, state)", False),
@@ -245,7 +251,14 @@ def cases() -> Iterator[Case]:
     for name, (file, says, theirs) in POLICIES.items():
         argv = (*sample, *ENDS, "--sampler", "mine")
         yield Case(f"policy {name}", argv, says, {"mine.py": file}, user_traceback=theirs)
-    for name in ("raises", "exits", "gives None", "changes what was given", "fails when made"):
+    for name in (
+        "raises",
+        "exits",
+        "raises what is no Exception",
+        "gives None",
+        "changes what was given",
+        "fails when made",
+    ):
         file, says, theirs = POLICIES[name]
         files = {
             "mine.py": file,
@@ -284,6 +297,16 @@ def cases() -> Iterator[Case]:
         file = policy(f"return {LEFT}, state", more=more)
         says = "Mine in mine.py must have a sweep that is a tuple"
         yield Case(f"evaluate sweep {name}", ("evaluate", "mine.py:Mine"), says, {"mine.py": file})
+    file = policy(f"return {LEFT}, state", more="    sweep = [{'x': 1}] * 10**6\n")
+    yield Case("evaluate a long sweep", ("evaluate", "mine.py"), "at most 100", {"mine.py": file})
+    for line, says in {
+        "score_grid = 0": "Mine in mine.py has score_grid 0;",
+        "score_grid = float('nan')": "Mine in mine.py has score_grid nan;",
+        "score_grid, passes = 1e-9, 'x'": "Mine in mine.py has passes 'x';",
+    }.items():
+        file = HEAD + DENOISER.format("flat").replace("score_grid = 1e-9", line)
+        argv = (*sample, "--sampler", "entropy(block=1)", "--denoiser", "mine()")
+        yield Case(f"denoiser {line}", argv, says, {"mine.py": file})
     file = policy("pass", more="    sweep = ({'x': 1},)\n")
     yield Case(
         "evaluate sweep of strangers", ("evaluate", "mine.py"), "cannot be made", {"mine.py": file}
@@ -292,14 +315,16 @@ def cases() -> Iterator[Case]:
     argv = ("sample", *SMALL, *INCLUDE, "--sampler", "mine")
     yield Case("process exits", argv, says, {"mine.py": file}, process=True)
     argv = ("bench", "e.toml", "--out", "{dir}/run", "--workers", "2", *INCLUDE)
-    files = {"mine.py": POLICIES["exits"][0], "e.toml": EXPERIMENT}
-    yield Case(
-        "process of two workers",
-        argv,
-        "Mine.choose in mine.py called sys.exit",
-        files,
-        process=True,
-    )
+    for name in ("exits", "raises what is no Exception"):
+        file, says, _ = POLICIES[name]
+        files = {"mine.py": file, "e.toml": EXPERIMENT}
+        yield Case(f"process of two workers {name}", argv, says, files, process=True)
+    file = policy(f"sys.stderr.close(); return {LEFT}, state")
+    files = {"mine.py": file, "e.toml": EXPERIMENT}
+    yield Case("process without stderr", argv[:4] + INCLUDE, "leave it open", files, process=True)
+    argv = ("sample", *SMALL, *INCLUDE, "--sampler", "mine")
+    files = {"mine.py": policy("sys.stderr.close(); return None")}
+    yield Case("process that closes stderr", argv, "must give back", files, process=True)
 
 
 @pytest.fixture(autouse=True)

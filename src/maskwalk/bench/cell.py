@@ -40,7 +40,7 @@ from maskwalk.errors import seed_number, whole
 from maskwalk.specs.sources import code_of, sources
 from maskwalk.worlds.metrics import METRICS, REPLAY, Sample, measure
 from maskwalk.worlds.objects import is_object, object_code, object_notes
-from maskwalk.worlds.sizes import check_sequences
+from maskwalk.worlds.sizes import CALLS, check_sequences
 from maskwalk.worlds.tasks import TASKS, Prompts, build_prompts
 from maskwalk.worlds.world import build_world
 
@@ -175,13 +175,13 @@ def run_cell(
     check_sequences(rows, world.length)
     kept = _denoiser.__wrapped__ if is_object(cell.denoiser) else _denoiser
     denoiser = kept(cell.denoiser, device, cell.world, version)
-    if hasattr(denoiser, "check_rows"):
-        denoiser.check_rows(rows)
     prompts = _prompts(cell.task, cell.count, cell.seed, cell.world, version)
     draw = DRAWS.build(cell.draw)
     start = prompts.tokens.repeat_interleave(cell.per_prompt, 0).to(device)
     start = torch.where(start == world.vocab_size, denoiser.mask_id, start)
     sampler = (SAMPLERS.build(cell.sampler) if sampler is None else sampler).in_world(world)
+    if hasattr(denoiser, "check_rows"):
+        denoiser.check_rows(rows, _least_calls(sampler, world.length))
     batch = BATCH if start.device.type == "cpu" else ACCELERATOR_BATCH
     batch = max(1, min(batch, batch * MARGINALS // (world.length * world.vocab_size)))
     asked_before = impossible_evidence(denoiser)
@@ -243,6 +243,13 @@ def run_cell(
     if described:
         record["described"] = described
     return record, decoded
+
+
+def _least_calls(sampler: Sampler, length: int) -> int:
+    """How often it asks, as far as its settings say: in blocks of a size, for each of them."""
+    block = getattr(sampler, "block", None)
+    whole_blocks = isinstance(block, int) and block > 0
+    return max(CALLS, length // block) if whole_blocks and block is not None else CALLS
 
 
 @lru_cache(maxsize=4)

@@ -22,6 +22,7 @@ from maskwalk.bench.stored import lean_row, nothing_collected
 from maskwalk.decoding.draw import DRAWS, mode_name
 from maskwalk.errors import MaskwalkError
 from maskwalk.reading import Shape, Wrong, json_value, unpacked
+from maskwalk.reading.files import file_size
 from maskwalk.resources import at_hand, read_file
 from maskwalk.specs import Spec
 from maskwalk.stats import settled_se
@@ -194,6 +195,7 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
     if path.suffix == ".gz":
         yield from ((0, line) for line in unpacked(read_file(path), MOST, path).splitlines())
         return
+    file_size(path)  # it is a file
     try:
         with path.open("rb") as file:
             place = 0

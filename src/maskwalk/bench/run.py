@@ -19,7 +19,7 @@ from typing import Any
 
 from maskwalk.bench.plan import Job, Plan
 from maskwalk.bench.records import Record, RecordFile, as_written
-from maskwalk.errors import MaskwalkError, memory_ran_out, user_code
+from maskwalk.errors import STOPS, MaskwalkError, memory_ran_out, user_code
 
 FUNCTIONS = {  # what a job may name
     "cell": "maskwalk.bench.cell:cell_record",
@@ -65,7 +65,9 @@ def attempt(function: str, arguments: dict[str, Any], device: str) -> Result | F
             return function_named(function)(**arguments, device=device)
     except MaskwalkError as problem:
         return Failure(str(problem))
-    except (Exception, SystemExit) as problem:
+    except STOPS:
+        raise
+    except BaseException as problem:
         if memory_ran_out(problem):
             return Failure(NO_MEMORY)
         first = f"{problem}\n".splitlines()[0]

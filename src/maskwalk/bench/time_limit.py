@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from maskwalk.errors import MaskwalkError, real
+from maskwalk.errors import Interruption, MaskwalkError, real
 
 
-class TimeUp(BaseException):
+class TimeUp(Interruption):
     """Not an Exception: a policy that catches those does not catch this."""
 
 

@@ -18,14 +18,28 @@ from typing import Any
 from maskwalk.bench.plan import Job
 from maskwalk.bench.run import Failure, Result, attempt, function_named
 from maskwalk.errors import MaskwalkError, real, whole
-from maskwalk.resources import PACKAGE
+from maskwalk.resources import PACKAGE, available_memory
 
 Answer = tuple[Job, Result | Failure]
 READY, ATTEMPTS = "ready", 3
+PROCESS, ON_A_CORE = 4e8, 8  # bytes that a process takes at least; more than that on a core wait
 GONE = (
     "Its worker process ended early (killed, or out of memory?). Run the same command again, with "
     "fewer --workers where memory is short."
 )
+
+
+def check_workers(count: int) -> int:
+    """So many processes have a place on this machine, or a sentence."""
+    cores = os.cpu_count() or 1
+    room = int(available_memory() / PROCESS)
+    most = max(cores, min(ON_A_CORE * cores, room))
+    if count > most:
+        raise MaskwalkError(
+            f"workers is {count:,}; this machine with {cores} cores and {room * PROCESS / 1e9:.0f} "
+            f"GB of memory free has a place for {most} processes. Give at most {most}."
+        )
+    return count
 
 
 class Workers:
@@ -43,6 +57,7 @@ class Workers:
         plugins: Sequence[str] = (),
         timeout: float | None = None,
     ) -> None:
+        check_workers(workers)
         self.jobs, self.device, self.plugins = list(jobs), device, tuple(plugins)
         self.timeout = None if timeout is None else real("timeout", timeout, 1e-3)
         self._left = list(reversed(self.jobs))
@@ -164,7 +179,8 @@ class Processes:
         plugins: tuple[str, ...] = (),
         timeout: float | None = None,
     ) -> None:
-        self.count, self.device, self.plugins = whole("workers", count, 1), device, plugins
+        self.count = check_workers(whole("workers", count, 1))
+        self.device, self.plugins = device, plugins
         self.timeout = timeout
 
     def __call__(self, jobs: Sequence[Job]) -> Iterator[Answer]:

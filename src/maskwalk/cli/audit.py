@@ -50,7 +50,12 @@ def audit(
     ] = None,
     timeout: Annotated[float, typer.Option(help="Seconds that one call of it may take.")] = 60.0,
     page: Annotated[
-        Path | None, typer.Option("--out", help="Write one self-contained HTML page here.")
+        Path | None,
+        typer.Option(
+            "--out",
+            parser=common.path,
+            help="Write one self-contained HTML page here.",
+        ),
     ] = None,
     as_json: common.AsJson = False,
     include: common.Include = None,

@@ -17,7 +17,10 @@ def bench(
             autocompletion=complete.experiments,
         ),
     ],
-    to: Annotated[Path, typer.Option("--out", help="Directory for records.jsonl.")],
+    to: Annotated[
+        Path,
+        typer.Option("--out", parser=common.path, help="Directory for records.jsonl."),
+    ],
     quick: Annotated[
         bool, typer.Option("--quick", help="At most 32 prompts per cell, one sample of each.")
     ] = False,

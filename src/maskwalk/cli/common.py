@@ -47,6 +47,14 @@ class Plain(Console):
 
 out, err = Plain(), Plain(stderr=True)
 
+
+def path(text: str | Path) -> Path:
+    """What `--out` names; nothing would be the current folder, which nobody meant."""
+    if not str(text).strip():
+        raise typer.BadParameter("It is empty; name a place, or . for the current folder.")
+    return Path(text)
+
+
 World = Annotated[
     str | None,
     typer.Option(
@@ -126,6 +134,17 @@ def bring_in(paths: list[str] | None) -> list[str]:
     for path in paths or []:
         load_plugin(path)
     return list(paths or [])
+
+
+def specs_in(text: str) -> list[str]:
+    """The specs between ';'; none where nothing was typed."""
+    specs = [spec.strip() for spec in text.split(";") if spec.strip()]
+    if text and not specs:
+        raise MaskwalkError(
+            f"--samplers {text!r} names none; give specs such as 'bisection;entropy(block=2)', or "
+            "leave it out."
+        )
+    return specs
 
 
 def check_device(device: str) -> str:

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from maskwalk.cli import common, engines
-from maskwalk.cli.common import bring_in, check_device, err, out, run_jobs, say_notes
+from maskwalk.cli.common import bring_in, check_device, err, out, run_jobs, say_notes, specs_in
 from maskwalk.cli.text.shared import TRIED, ModelOption, Texts, Tokenizer, options_of
 from maskwalk.errors import MaskwalkError
 
@@ -71,7 +71,11 @@ def diagnose(
     timeout: common.Timeout = None,
     out_dir: Annotated[
         Path | None,
-        typer.Option("--out", help="Keep the rows in DIR/diagnosis.jsonl; resumable."),
+        typer.Option(
+            "--out",
+            parser=common.path,
+            help="Keep the rows in DIR/diagnosis.jsonl; resumable.",
+        ),
     ] = None,
     as_json: common.AsJson = False,
     include: common.Include = None,
@@ -104,7 +108,7 @@ def diagnose(
     from maskwalk.errors import whole
 
     plugins = bring_in(include)
-    specs = [s.strip() for s in samplers.split(";") if s.strip()]
+    specs = specs_in(samplers)
     orders = whole("orders", orders, 1)
     where = engines.engine_named(engine, workers, device, plugins, timeout, address, gpus)
     on_text = is_text_model(denoiser)

@@ -31,6 +31,7 @@ def evaluate(
         Path | None,
         typer.Option(
             "--out",
+            parser=common.path,
             help="Keep evaluation.json, verdict.html (a page), records and baselines in this "
             "directory; it may hold those of other policies.",
         ),

@@ -29,6 +29,7 @@ def leaderboard(
         Path | None,
         typer.Option(
             "--out",
+            parser=common.path,
             help="Where the two files go \\[the first directory; leaderboard for shipped records].",
         ),
     ] = None,

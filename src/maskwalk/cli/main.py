@@ -122,6 +122,10 @@ def main() -> None:
     except OSError as problem:  # an output that cannot be written, a full disk
         where = f" ({problem.filename})" if problem.filename else ""
         code = _refused(f"{problem.strerror}{where}.")
+    except ValueError:
+        if not (sys.stdout.closed or sys.stderr.closed):
+            raise
+        code = _refused("A file of yours closed standard output or standard error; leave it open.")
     _end_streams()
     sys.exit(code)
 
@@ -145,6 +149,7 @@ def _from_user(stop: SystemExit) -> bool:
 
 
 def _refused(sentence: str) -> int:
+    _open_again()
     first, _, rest = sentence.partition("\n")
     try:
         err.print(Text.assemble(("error: ", "bold red"), first), soft_wrap=True)
@@ -165,8 +170,17 @@ def _settle_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
+def _open_again() -> None:
+    """What was closed by name in a user's file; what it stood for is still there."""
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        if getattr(sys, name).closed:
+            again = open(number, "w", errors="backslashreplace", closefd=False)  # noqa: SIM115
+            setattr(sys, name, again)
+
+
 def _end_streams() -> None:
     """What a closed or full output did not take is dropped, not tried again at exit."""
+    _open_again()
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
+from maskwalk.cli import common
 from maskwalk.cli.common import add_command, out, say_written
 from maskwalk.errors import MaskwalkError, unknown
 
@@ -55,7 +56,10 @@ def command(kind: str) -> Callable[[str, Path], None]:
 
     def write(
         name: Annotated[str, typer.Argument(help=f"Lower case, such as {example}.")],
-        to: Annotated[Path, typer.Option("--out", help="Directory to write into.")] = Path(),
+        to: Annotated[
+            Path,
+            typer.Option("--out", parser=common.path, help="Directory to write into."),
+        ] = Path(),
     ) -> None:
         write_files(kind, name, to)
 

@@ -46,7 +46,10 @@ def play(
     sequence: Annotated[
         int, typer.Option(help="Which sequence of this seed; all samplers get its prompt.")
     ] = 0,
-    to: Annotated[Path, typer.Option("--out", help="The page to write.")] = Path("play.html"),
+    to: Annotated[
+        Path,
+        typer.Option("--out", parser=common.path, help="The page to write."),
+    ] = Path("play.html"),
     opens: Annotated[
         bool | None,
         typer.Option("--open/--no-open", help="Open it in the browser \\[if this is a terminal]."),

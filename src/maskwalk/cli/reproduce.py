@@ -19,7 +19,14 @@ Theirs = tuple[str | None, tuple[str, ...], str | None, int | None]  # model, op
 
 def reproduce(
     what: Annotated[str, typer.Argument(help="paper: its graph tables and figures.")],
-    to: Annotated[Path, typer.Option("--out", help="Directory for records and the report.")],
+    to: Annotated[
+        Path,
+        typer.Option(
+            "--out",
+            parser=common.path,
+            help="Directory for records and the report.",
+        ),
+    ],
     only: Annotated[
         list[str] | None,
         typer.Option(

@@ -8,6 +8,7 @@ import typer
 
 from maskwalk.cli import common, complete
 from maskwalk.cli.common import bring_in, check_device, out, say_written
+from maskwalk.cli.waiting import positions_shown
 
 if TYPE_CHECKING:
     from maskwalk.bench.records import Record
@@ -57,7 +58,7 @@ def sample(
     from maskwalk.report.notebook import run
 
     bring_in(include)
-    with rows_shared(check_device(device)) as group:
+    with rows_shared(check_device(device)) as group, positions_shown(group.first):
         result = run(
             None if sampler is None else as_spec(sampler),
             world=world,

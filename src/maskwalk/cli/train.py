@@ -11,7 +11,14 @@ from maskwalk.errors import MaskwalkError, whole
 
 
 def train(
-    to: Annotated[Path, typer.Option("--out", help="Directory for the model and checkpoints.")],
+    to: Annotated[
+        Path,
+        typer.Option(
+            "--out",
+            parser=common.path,
+            help="Directory for the model and checkpoints.",
+        ),
+    ],
     world: common.World = None,
     graph: common.Graph = None,
     walk: common.Walk = None,

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from maskwalk.cli import common, engines
-from maskwalk.cli.common import bring_in, out, run_jobs, say_notes, stoppable, watched
+from maskwalk.cli.common import bring_in, out, run_jobs, say_notes, specs_in, stoppable, watched
 from maskwalk.cli.text.shared import ModelOption, Texts, Tokenizer, options_of
 from maskwalk.errors import MaskwalkError, seed_number, whole
 
@@ -70,7 +70,12 @@ def tune(
     gpus: engines.Gpus = None,
     timeout: common.Timeout = None,
     to: Annotated[
-        Path | None, typer.Option("--out", help="Keep what is finished in DIR; resumable.")
+        Path | None,
+        typer.Option(
+            "--out",
+            parser=common.path,
+            help="Keep what is finished in DIR; resumable.",
+        ),
     ] = None,
     as_json: common.AsJson = False,
     include: common.Include = None,
@@ -99,7 +104,7 @@ def tune(
     seed = seed_number("seed", seed)
     place = engines.engine_named(engine, workers, device, plugins, timeout, address, gpus)
     device = device if engine == engines.PROCESSES else "cpu"  # of what is read here
-    specs = [SAMPLERS.canonical(s) for s in map(str.strip, samplers.split(";")) if s]
+    specs = [SAMPLERS.canonical(s) for s in specs_in(samplers)]
     drawn = read_draw(preset, draw, ties)
     if is_text_model(denoiser):
         if world is not None or task != "unconditional":

@@ -51,6 +51,11 @@ def as_tokens(given: Any) -> Tensor:
             raise MaskwalkError(f"The tokens are no table of whole numbers: {problem}.") from None
     if not isinstance(tokens, Tensor):
         raise MaskwalkError(f"The tokens are a tensor (batch, length), not {shown(given)}.")
+    if tokens.layout is not torch.strided or tokens.is_meta:
+        what = "on no device (meta)" if tokens.is_meta else f"sparse ({tokens.layout})"
+        raise MaskwalkError(
+            f"The tokens are {what}; give a dense tensor with values, such as tokens.to_dense()."
+        )
     if tokens.ndim != 2:
         more = "; one sequence is tokens[None]" if tokens.ndim == 1 else ""
         raise MaskwalkError(
@@ -74,8 +79,14 @@ def as_streams(given: Any, seed: Any, tokens: Tensor) -> Any:
     return Streams(seed, torch.arange(len(tokens), device=tokens.device))
 
 
-def check_question(tokens: Tensor, denoiser: Denoiser, streams: Any, trace: Any) -> None:
+def check_question(
+    tokens: Tensor, denoiser: Denoiser, streams: Any, trace: Any, on_round: Any = None
+) -> None:
     """What `decode` is asked makes sense, or a sentence."""
+    if on_round is not None and not callable(on_round):
+        raise MaskwalkError(
+            f"on_round is a function (rows, tokens), or None, not {shown(on_round)}."
+        )
     if not isinstance(streams, Streams):
         raise MaskwalkError(
             f"streams is Streams(seed, ids) with one id for every sequence, not {shown(streams)}; "

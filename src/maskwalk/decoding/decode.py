@@ -81,7 +81,7 @@ def decode(
     denoiser = as_denoiser(denoiser)
     drawing, ties = as_draw(draw, ties)
     streams = as_streams(streams, seed, tokens)
-    check_question(tokens, denoiser, streams, trace)
+    check_question(tokens, denoiser, streams, trace, on_round)
     batch, length = tokens.shape
     streams = streams._ahead(length)
     device = tokens.device

@@ -1,6 +1,7 @@
 """Many rows: some at a time, and among all processes of a `rows_shared` (processes.py)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import torch
 from jaxtyping import Int
@@ -14,6 +15,18 @@ from maskwalk.denoiser import Denoiser
 from maskwalk.streams import Moved, Streams
 
 OnRound = Callable[[Tensor, Tensor], None]
+Filling = Callable[[int, int], None]  # told how many positions are filled, of how many
+_told: list[Filling] = []  # by whoever waits
+
+
+@contextmanager
+def filling_told(told: Filling) -> Iterator[None]:
+    """`decode_rows` inside tells after every round how many positions are filled, of how many."""
+    _told.append(told)
+    try:
+        yield
+    finally:
+        _told.remove(told)
 
 
 def decode_rows(
@@ -55,7 +68,7 @@ def decode_rows(
                     draw=draw,
                     ties=ties,
                     trace=trace if first == 0 else False,
-                    on_round=on_round,
+                    on_round=on_round or _filling(denoiser, start, mine, some),
                 )
             )
         return _join(parts, start)
@@ -66,6 +79,22 @@ def decode_rows(
     rows = (decoded.tokens, decoded.calls, decoded.rounds, decoded.widest)
     tokens, calls, rounds, widest = (group.gather(each, len(start)) for each in rows)
     return Decoded(tokens, calls, rounds, widest, decoded.trace)
+
+
+def _filling(denoiser: Denoiser | str, start: Tensor, mine: slice, some: slice) -> OnRound | None:
+    """Tells whoever waits, of a batch among this process's rows."""
+    if not _told or isinstance(denoiser, str):
+        return None
+    mask, told = denoiser.mask_id, tuple(_told)
+    total, before = (
+        int((start[mine.start : stop] == mask).sum()) for stop in (mine.stop, some.stop)
+    )
+
+    def on_round(_: Tensor, tokens: Tensor) -> None:
+        for tell in told:
+            tell(before - int((tokens == mask).sum()), total)
+
+    return on_round
 
 
 def _join(parts: list[Decoded], start: Tensor) -> Decoded:

@@ -16,7 +16,7 @@ from maskwalk.denoisers.resolve import (
     is_trained,
     trained_denoiser,
 )
-from maskwalk.errors import MaskwalkError, lacking, shown
+from maskwalk.errors import MaskwalkError, lacking, misbehaved, shown
 from maskwalk.worlds.objects import OBJECT, digest, name_object, object_named
 from maskwalk.worlds.world import World, as_world
 
@@ -61,6 +61,7 @@ def as_denoiser(given: Any, world: Any = None, device: str = "cpu") -> Denoiser:
     lacks = lacking(given, Denoiser)
     if callable(given) and not lacks:
         denoiser: Denoiser = given
+        check_numbers_of(denoiser)
         return denoiser
     if isinstance(given, LanguageModel):
         return given.denoiser
@@ -70,6 +71,23 @@ def as_denoiser(given: Any, world: Any = None, device: str = "cpu") -> Denoiser:
         f"{shown(given)} is no denoiser: it lacks {', '.join(lacks) or 'a __call__'}. Give an "
         "object that has them, or a name such as 'zoo:st_er_deg7'."
     )
+
+
+def check_numbers_of(denoiser: Any) -> None:
+    """What a denoiser says of itself in numbers, or a sentence that names it."""
+    grid, passes = denoiser.score_grid, getattr(denoiser, "passes", 1)
+    if not isinstance(grid, int | float) or not 0 < grid < torch.inf:
+        raise misbehaved(
+            denoiser,
+            f"has score_grid {shown(grid)}; it is the spacing to which scores are rounded, a "
+            "number above 0 such as 1e-9.",
+        )
+    if isinstance(passes, bool) or not isinstance(passes, int) or passes < 1:
+        raise misbehaved(
+            denoiser,
+            f"has passes {shown(passes)}; it is how often it reads a sequence for an answer, a "
+            "whole number of at least 1.",
+        )
 
 
 def _named(name: str, world: World | None, device: str) -> Denoiser:

@@ -8,7 +8,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 
-from maskwalk.errors import MaskwalkError, own_file, shown, told_of
+from maskwalk.errors import STOPS, MaskwalkError, own_file, shown, told_of
 
 PLUGINS = "maskwalk.plugins"  # the entry point group of installed packages
 DIGEST = "__maskwalk_digest__"  # of a user's module: the hash of its file when it was loaded
@@ -32,12 +32,12 @@ def load_plugin(path: str) -> ModuleType:
     own_file(file, path)
     try:
         spec.loader.exec_module(module)
-    except MaskwalkError:
+    except (MaskwalkError, *STOPS):
         raise
     except SyntaxError as problem:
         line = f" at line {problem.lineno}" if problem.lineno else ""
         raise MaskwalkError(f"{path} is not Python{line}: {problem.msg}.") from None
-    except (Exception, SystemExit) as problem:
+    except BaseException as problem:
         told = told_of(problem, "when it was read")
         raise told or MaskwalkError(f"{path} failed: {shown(problem)}.") from problem
     return module
@@ -51,7 +51,9 @@ def load_installed_plugins() -> tuple[str, ...]:
         try:
             _own_package(point.module)
             point.load()
-        except (Exception, SystemExit) as problem:
+        except STOPS:
+            raise
+        except BaseException as problem:
             told = told_of(problem)
             lines = "" if told is None else "\n" + "\n".join(str(told).split("\n")[1:])
             raise MaskwalkError(

@@ -20,7 +20,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from maskwalk.bench.time_limit import time_limit
-from maskwalk.errors import MaskwalkError, memory_ran_out, shown, told_of
+from maskwalk.errors import STOPS, MaskwalkError, memory_ran_out, shown, told_of
 from maskwalk.testing.binding import Signature
 from maskwalk.testing.model import Asked, OracleModel
 
@@ -119,7 +119,9 @@ class Decoder:
         try:
             with time_limit(self.timeout, self.name):
                 return self.function(model, *first, **named)
-        except (Exception, SystemExit) as problem:
+        except STOPS:
+            raise
+        except BaseException as problem:
             if memory_ran_out(problem):
                 raise
             if isinstance(problem, MaskwalkError):

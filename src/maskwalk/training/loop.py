@@ -151,6 +151,8 @@ def _alone(out: Path, group: Group) -> Iterator[None]:
             yield
     except OSError as problem:
         where = problem.filename or out
+        if out.exists() and not out.is_dir():
+            raise MaskwalkError(f"{out} is a file; --out names a folder: choose another.") from None
         raise MaskwalkError(
             f"Cannot write {where}: {problem.strerror}. The last checkpoint in {out} is intact; "
             "make room and run the same command with --resume."

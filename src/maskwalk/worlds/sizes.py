@@ -9,6 +9,8 @@ from maskwalk.errors import MaskwalkError
 from maskwalk.resources import available_memory, processes
 
 HOURS = 4.0  # the longest single step that is begun without asking
+DAY = 24.0  # the same of a whole decoding, whose calls get shorter as rows finish
+CALLS = 8  # of the denoiser in a decoding, where nothing else is known
 NODES = 5_000_000  # of a graph
 # Figures of benchmarks/worlds_size.py, on one core:
 COINS = 2e8  # tossed in a second
@@ -62,8 +64,10 @@ def fits_table(what: str, length: int, vocab: int) -> None:
     fits(what, 8.0 * 2 * length * vocab, "Use shorter sequences, or fewer nodes.")
 
 
-def check_messages(rows: int, length: int, vocab: int, entries: int) -> None:
-    """Messages along so many sequences over a kernel of so many entries, in about 8 calls."""
+def check_messages(rows: int, length: int, vocab: int, entries: int, calls: int = CALLS) -> None:
+    """Messages along so many sequences over a kernel of so many entries, in so many calls."""
     seconds = rows * length * (8 / STEPS + 8.0 * entries / ENTRIES + vocab / DRAWN)
     what = f"Exact conditionals of {rows:,} sequences of {length:,} tokens"
     in_time(what, seconds, "Use a smaller count, shorter sequences, or fewer nodes.")
+    remedy = "Use a sampler with fewer calls, a smaller count, or shorter sequences."
+    in_time(f"{what}, {calls:,} times,", seconds * calls / CALLS, remedy, hours=DAY)

@@ -19,7 +19,7 @@ from maskwalk.analysis.law import sampler_law
 from maskwalk.decoding.kinds import EXACT, FACTORISED
 from maskwalk.decoding.policy import Sampler, UnmaskingPolicy
 from maskwalk.decoding.scores import score
-from maskwalk.errors import MaskwalkError, UserCodeError, own_source
+from maskwalk.errors import STOPS, MaskwalkError, UserCodeError, own_source
 from maskwalk.stats import goodness_of_fit
 
 FALSE_ALARM = 1e-6
@@ -195,7 +195,9 @@ def failures(sampler: Sampler, stand: Stand) -> Iterator[tuple[str, str]]:
             check(sampler, stand)
         except BrokenContract as problem:
             yield name, str(problem)
-        except (Exception, SystemExit) as problem:
+        except STOPS:
+            raise
+        except BaseException as problem:
             if own_source(sampler) is not None and not _sentence(problem):
                 raise  # a user's file that does not run has no law to judge
             yield name, f"It failed with {type(problem).__name__}: {problem}"

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from maskwalk.analysis.contract.stand import BrokenContract, Stand, run, same
 from maskwalk.decoding.policy import Sampler, UnmaskingPolicy, chooses_first
-from maskwalk.errors import MaskwalkError
+from maskwalk.errors import STOPS, MaskwalkError
 from maskwalk.samplers.blocks import Blocks
 from maskwalk.samplers.corrected import Corrected
 from maskwalk.samplers.credit import Credit
@@ -98,7 +98,9 @@ def _told(name: str, check: Callable[[], None]) -> None:
         check()
     except BrokenContract as problem:
         raise BrokenContract(f"Inside {name}: {problem}") from problem
-    except (Exception, SystemExit) as problem:
+    except STOPS:
+        raise
+    except BaseException as problem:
         raise BrokenContract(
             f"Inside {name} it failed with {type(problem).__name__}: {problem}"
         ) from problem

@@ -14,6 +14,7 @@ from maskwalk.samplers import SAMPLERS
 from maskwalk.specs import Spec, load_plugin, parse
 
 Policy = str | type[Sampler] | Sampler
+MOST_SETTINGS = 100  # of a sweep: each is run with every world and model of the suite
 HOW = (
     "Give FILE.py:Class, a registered spec such as 'entropy(block=2)', a class, or an instance of "
     "maskwalk.Sampler."
@@ -66,13 +67,20 @@ def _sweep(name: str, maker: Any) -> list[dict[str, Any]]:
     """The settings of a class, or a sentence."""
     sweep: Any = getattr(maker, "sweep", ({},))
     fine = isinstance(sweep, list | tuple) and all(
-        isinstance(some, dict) and all(isinstance(key, str) for key in some) for some in sweep
+        isinstance(some, dict) and all(isinstance(key, str) for key in some)
+        for some in sweep[: MOST_SETTINGS + 1]
     )
     if not fine:
         raise misbehaved(
             maker,
             "must have a sweep that is a tuple of settings, such as ({'bound': 1.0}, "
             f"{{'bound': 2.0}}), not {shown(sweep)}.",
+        )
+    if len(sweep) > MOST_SETTINGS:
+        raise misbehaved(
+            maker,
+            f"has a sweep of {len(sweep):,} settings; an evaluation takes at most {MOST_SETTINGS}: "
+            "keep those worth comparing.",
         )
     return list(sweep)
 

@@ -5,12 +5,16 @@ from typing import Annotated, Any
 
 import typer
 
+from maskwalk.cli import common
 from maskwalk.cli.common import out, progress, say_written
 
 
 def prepare(
     source: Annotated[Path, typer.Argument(help="Folder with train, valid, test as .txt[.xz].")],
-    to: Annotated[Path, typer.Option("--out", help="Directory for tokenizer and tokens.")],
+    to: Annotated[
+        Path,
+        typer.Option("--out", parser=common.path, help="Directory for tokenizer and tokens."),
+    ],
     vocab: Annotated[int, typer.Option(help="Tokens of the byte-pair tokenizer.")] = 8192,
 ) -> None:
     """Train a tokenizer on a corpus of books and write the corpus as tokens.

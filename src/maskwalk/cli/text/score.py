@@ -55,7 +55,11 @@ def score(
     timeout: common.Timeout = None,
     to: Annotated[
         Path | None,
-        typer.Option("--out", help="Keep the records in DIR; `maskwalk report DIR` draws them."),
+        typer.Option(
+            "--out",
+            parser=common.path,
+            help="Keep the records in DIR; `maskwalk report DIR` draws them.",
+        ),
     ] = None,
     as_json: common.AsJson = False,
     include: common.Include = None,

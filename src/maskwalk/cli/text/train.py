@@ -13,7 +13,10 @@ from maskwalk.errors import MaskwalkError
 
 def train(
     data: Annotated[Path, typer.Argument(help="What `maskwalk text prepare` wrote.")],
-    to: Annotated[Path, typer.Option("--out", help="Directory for the model.")],
+    to: Annotated[
+        Path,
+        typer.Option("--out", parser=common.path, help="Directory for the model."),
+    ],
     kind: Annotated[str, typer.Option(help="masked (diffusion) or causal.")] = "masked",
     size: Annotated[str, typer.Option(help="base (24 M parameters) or small (1.9 M).")] = "base",
     steps: Annotated[int, typer.Option(help="Optimiser steps.")] = 3_500,

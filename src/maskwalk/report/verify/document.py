@@ -7,12 +7,12 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from maskwalk.errors import MaskwalkError
-from maskwalk.report.verify.grammar import Comment, Entry, read_comment
+from maskwalk.report.verify.grammar import Comment, Entry, body_of, read_comment
 from maskwalk.report.verify.printed import Printed, Truth, agrees, numbers
-from maskwalk.report.verify.sources import Sources
+from maskwalk.report.verify.sources import Sources, read_text
 from maskwalk.report.verify.tables import Block, Row, block_at, plain
 
-COMMENT = re.compile(r"<!--\s*verify(?P<kind> with)?:(?P<body>.*?)-->", re.S)
+COMMENT = re.compile(r"<!--\s*verify(?P<kind> with)?:")
 CODE = r"^```.*?^```|^ {4}.*?$|`[^`\n]+`"
 HIDDEN = re.compile(rf"<!--.*?-->|{CODE}|\]\([^)]*\)", re.S | re.M)
 
@@ -44,13 +44,7 @@ class Verified:
 
 def verify_document(path: Path, sources: Sources) -> Verified:
     """Every tied number of a document, compared; a comment that names nothing is an error."""
-    try:
-        text = path.read_text("utf-8")
-    except OSError as problem:
-        raise MaskwalkError(f"Cannot read {path}: {problem.strerror}.") from None
-    except UnicodeDecodeError:
-        raise MaskwalkError(f"{path} is no text in UTF-8.") from None
-    return _Reader(path, text, sources).read()
+    return _Reader(path, read_text(path), sources).read()
 
 
 class _Reader:
@@ -85,7 +79,8 @@ class _Reader:
         return self.text.count("\n", 0, at) + 1
 
     def _comment(self, match: re.Match[str]) -> None:
-        comment = read_comment(match["body"])
+        body = body_of(self.text, match.end())
+        comment, below = read_comment(body), match.end() + len(body) + len("-->")
         if match["kind"]:
             self.base = comment.head
             return
@@ -93,7 +88,7 @@ class _Reader:
         if not head.source:
             raise MaskwalkError("This comment names no source, and no `verify with:` before it.")
         alone = not self.text[self.text.rfind("\n", 0, match.start()) + 1 : match.start()].strip()
-        block = block_at(self.without, match.end()) if alone else None
+        block = block_at(self.without, below) if alone else None
         if block is None:
             self._prose(match.start(), head, comment)
         else:

@@ -66,6 +66,14 @@ class Comment:
         return self.entries[0]
 
 
+def body_of(text: str, start: int) -> str:
+    """What stands from there to the end of the comment; one that is never closed ties nothing."""
+    body, end, _ = text[start:].partition("-->")
+    if not end or "<!--" in body:
+        raise MaskwalkError("This comment is not closed: put --> behind it.")
+    return body
+
+
 def read_comment(body: str) -> Comment:
     """The parts of a comment's text."""
     head, *lines = re.split(r"^[ \t]*(?=row:|columns:)", body, flags=re.M)

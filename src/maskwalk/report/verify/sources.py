@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from maskwalk.bench.records import Record, latest, load_records
-from maskwalk.errors import MaskwalkError, unknown
+from maskwalk.errors import MaskwalkError, own_file, unknown, user_code
 from maskwalk.report.estimates import finite
 from maskwalk.report.verify.printed import Truth, numbers
 from maskwalk.report.verify.records import fits, record_truth
 from maskwalk.report.verify.tables import look_up
+from maskwalk.resources import read_file
 from maskwalk.stats import NORMAL
 
 Run = Callable[[str], str]
@@ -58,10 +59,10 @@ class Sources:
             return self._run(" ".join(_absolute(word, at) for word in source.split(" ")))
         if ".py:" in source:
             file, _, name = source.partition(":")
-            return str(
-                _module(place(file, at)).verify(name, *(_absolute(word, at) for word in words))
-            )
-        text = place(source, at).read_text("utf-8")
+            module, given = _module(place(file, at), file), [_absolute(w, at) for w in words]
+            with user_code(f"in verify({name!r})"):
+                return str(module.verify(name, *given))
+        text = read_text(place(source, at))
         return f"[{','.join(text.splitlines())}]" if source.endswith(".jsonl") else text
 
     @staticmethod
@@ -88,6 +89,14 @@ def place(name: str, document: Path) -> Path:
     raise MaskwalkError(f"There is no file or folder {name!r} from {document.parent} upwards.")
 
 
+def read_text(path: Path) -> str:
+    """A file's text, or a sentence."""
+    try:
+        return read_file(path).decode("utf-8")
+    except UnicodeDecodeError:
+        raise MaskwalkError(f"{path} is no text in UTF-8.") from None
+
+
 def _absolute(word: str, at: Path) -> str:
     """A word, made an absolute path if it names a file."""
     try:
@@ -97,12 +106,14 @@ def _absolute(word: str, at: Path) -> str:
 
 
 @cache
-def _module(path: Path) -> Any:
-    """A Python file with a function `verify`."""
+def _module(path: Path, named: str) -> Any:
+    """A Python file with a function `verify`; what it raises is told with its own lines."""
     spec = importlib.util.spec_from_file_location(f"maskwalk_verify_{path.stem}", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    own_file(path, named)
+    with user_code("when it was read"):
+        spec.loader.exec_module(module)
     if not hasattr(module, "verify"):
         raise MaskwalkError(f"{path} has no function verify(name, *words) that gives a table.")
     return module

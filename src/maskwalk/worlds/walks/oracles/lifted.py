@@ -11,7 +11,7 @@ from torch import Tensor
 from maskwalk.denoiser import normalise
 from maskwalk.errors import MaskwalkError
 from maskwalk.resources import available_memory
-from maskwalk.worlds.sizes import check_messages
+from maskwalk.worlds.sizes import CALLS, check_messages
 from maskwalk.worlds.walks.laws import ChainLaw, WalkLaw
 from maskwalk.worlds.walks.oracles.base import TOO_SMALL, Oracle, chunks
 from maskwalk.worlds.walks.oracles.chain_leaks import ChainLeaks
@@ -43,10 +43,10 @@ class LiftedOracle(Oracle):
         self._lattices: dict[torch.device, Lattice] = {}
         self._leaks: dict[torch.device, Leaks | ChainLeaks] = {}
 
-    def check_rows(self, rows: int) -> None:
+    def check_rows(self, rows: int, calls: int = CALLS) -> None:
         """Refuses more sequences than can be answered for in a few hours."""
         states = self.law.vocab_size ** min(self.law.order, 1)
-        check_messages(rows, self.length, states, 4 * states)
+        check_messages(rows, self.length, states, 4 * states, calls)
 
     def lattice(self, device: torch.device) -> Lattice:
         """The lifted chain on a device, built when first asked for."""

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from maskwalk.denoiser import normalise
 from maskwalk.errors import MaskwalkError
-from maskwalk.worlds.sizes import check_messages, fits
+from maskwalk.worlds.sizes import CALLS, check_messages, fits
 from maskwalk.worlds.walks.laws import ChainLaw, ScheduleLaw
 from maskwalk.worlds.walks.oracles.base import TOO_SMALL, Oracle, chunks
 from maskwalk.worlds.walks.oracles.chain_leaks import ChainLeaks
@@ -44,9 +44,9 @@ class SparseOracle(Oracle):
         self._steps: dict[torch.device, Steps] = {}
         self._leaks: dict[torch.device, ChainLeaks] = {}
 
-    def check_rows(self, rows: int) -> None:
+    def check_rows(self, rows: int, calls: int = CALLS) -> None:
         """Refuses more sequences than can be answered for in a few hours."""
-        check_messages(rows, self.length, self.vocab_size, self._entries)
+        check_messages(rows, self.length, self.vocab_size, self._entries, calls)
 
     @cached_property
     def _entries(self) -> int:
