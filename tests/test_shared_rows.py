@@ -1,4 +1,4 @@
-"""Decoding among processes (torchrun and gloo, two on a CPU): the tokens of one, whoever decodes."""
+"""Decoding among processes (torchrun, gloo, two on a CPU): the tokens of one, whoever decodes."""
 
 import json
 import os
