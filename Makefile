@@ -6,7 +6,7 @@ WORKERS ?= 2
 
 KILLS ?= 1000
 
-.PHONY: quickstart test mutants soak soak-ray fuzz docs lint format clean
+.PHONY: quickstart test mutants soak soak-ray fuzz docs h200 lint format clean
 
 quickstart: .venv/core
 	$(BIN)/maskwalk bench experiments/quickstart.toml --out runs/quickstart --workers $(WORKERS)
@@ -40,6 +40,11 @@ fuzz: .venv/dev
 docs: .venv/docs
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs runs/site
 	@echo "Open runs/site/index.html in a browser."
+
+# Everything that needs an accelerator, within 600 s; benchmarks/h200.sh says what.
+h200: export PYTHON = $(BIN)/python
+h200: .venv/dev
+	bash benchmarks/h200.sh
 
 lint: .venv/dev
 	$(BIN)/ruff check .

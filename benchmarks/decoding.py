@@ -3,8 +3,10 @@ weights: seconds a call, memory, tokens a second; and what the caches save and c
 
     PYTHONPATH=src python benchmarks/decoding.py --device cuda    # 8.0 billion parameters, bfloat16
     PYTHONPATH=src python benchmarks/decoding.py --width 64 --heads 2 --layers 2 --vocab 2000
+    PYTHONPATH=src python benchmarks/decoding.py --device cuda --layers 4 --profile
 
-The second is a small one for a CPU.
+The second is a small one for a CPU; the third prints in which operations a block of each goes, and
+how often a call makes the host wait for the device (synchronisations and copies to the host).
 The loop asks the model for logits at every position, takes softmax and argmax there, and keeps the
 surest of the open block (formulas of ML-GSAI/LLaDA b7e6c35, low_confidence, temperature 0). All run
 in one process on one model, after a warm-up, in the order of the table; memory is the peak beyond
@@ -25,6 +27,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.profiler import ProfilerActivity, profile
 
 from maskwalk import Masked, generate
 from maskwalk.decoding.reader import reader
@@ -32,6 +35,14 @@ from maskwalk.denoisers.language.model import LanguageModel
 from maskwalk.denoisers.language.streaming import both_ways
 
 MASK = 126_336  # LLaDA's, where the vocabulary is its own
+WAITS = (
+    "cudaStreamSynchronize",
+    "cudaDeviceSynchronize",
+    "cudaEventSynchronize",
+    "aten::_local_scalar_dense",
+    "Memcpy DtoH (Device -> Pageable)",
+    "Memcpy DtoH (Device -> Pinned)",
+)
 
 
 @dataclass
@@ -139,6 +150,19 @@ def distances(model: LanguageModel, start: Tensor, tokens: Tensor, kind: str, bl
     return sum(found) / len(found), max(found)
 
 
+def profiled(job: Any, calls: int, device: str) -> str:
+    """The longest operations of one job, and how often a call waits for the device."""
+    kinds = [ProfilerActivity.CPU] + [ProfilerActivity.CUDA] * (device != "cpu")
+    with profile(activities=kinds) as seen:
+        job()
+    found = seen.key_averages()
+    waits = {each.key: each.count for each in found if each.key in WAITS}
+    told = ", ".join(f"{name} {count / calls:.2f}" for name, count in waits.items()) or "none"
+    longest = "self_cpu_time_total" if device == "cpu" else "self_device_time_total"
+    table = found.table(sort_by=longest, row_limit=20, max_name_column_width=50)
+    return f"{table}\nhost waits per call: {told}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     for name, value in (("width", 4096), ("heads", 32), ("layers", 32), ("vocab", 126_464)):
@@ -148,6 +172,7 @@ def main() -> None:
     parser.add_argument("--sharp", type=float, default=4.0, help="scale of the last map")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--json", help="a file for the numbers")
+    parser.add_argument("--profile", action="store_true", help="where the time of a block goes")
     given = parser.parse_args()
     model = build(given)
     network, mask = model.denoiser.model, model.mask  # type: ignore[attr-defined]
@@ -198,6 +223,8 @@ def main() -> None:
         peak = "" if memory is None else f"{memory:.2f}"
         numbers = f"{seconds / calls:>10.5f}{peak:>8}{row['tokens_per_second']:>10.1f}"
         print(f"{name:<24}{numbers}{equal:>8.3f}{apart:>18}", flush=True)
+        if given.profile:
+            print(profiled(partial(job, given.block), given.steps, given.device), flush=True)
     if given.json:
         about = vars(given) | {"parameters": parameters, "calls": calls, "torch": torch.__version__}
         if given.device != "cpu":

@@ -3,7 +3,8 @@
     PYTHONPATH=src python benchmarks/loading.py FOLDER [--layers 32] [--device cuda]
 
 FOLDER takes the files, 16 GB at 32 layers. The network's peak on the device should be its weights
-and one tensor; main memory should hold no copy.
+and one tensor; main memory should hold no copy. For a small one on a CPU:
+`--device cpu --layers 2 --width 64 --inner 128 --vocab 2000`.
 """
 
 import argparse
@@ -19,16 +20,17 @@ from maskwalk.decoding.generation import generate
 from maskwalk.denoisers.language import load
 from maskwalk.denoisers.language.standins import write_llada
 
-WIDTH, INNER, ROWS = 4096, 12_288, 126_464
+HEADS = 32  # fewer where the width has no room for them
 
 
-def write(folder: Path, layers: int) -> float:
+def write(folder: Path, layers: int, width: int, inner: int, vocab: int) -> float:
     """The files, a layer each; their size in GB."""
     write_llada(folder)
+    heads = min(HEADS, width // 16)
     (folder / "model.safetensors").unlink()
     about = json.loads((folder / "config.json").read_text())
-    about |= {"d_model": WIDTH, "n_heads": 32, "n_kv_heads": 32, "n_layers": layers}
-    about |= {"mlp_hidden_size": INNER, "vocab_size": ROWS, "embedding_size": ROWS}
+    about |= {"d_model": width, "n_heads": heads, "n_kv_heads": heads, "n_layers": layers}
+    about |= {"mlp_hidden_size": inner, "vocab_size": vocab, "embedding_size": vocab}
     about |= {"max_sequence_length": 4096}
     (folder / "config.json").write_text(json.dumps(about))
     device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -39,14 +41,14 @@ def write(folder: Path, layers: int) -> float:
     square = ("q_proj", "k_proj", "v_proj", "attn_out")
     parts = []
     for n in range(layers):
-        block = {name: random(WIDTH, WIDTH) for name in square}
-        block |= {"ff_proj": random(INNER, WIDTH), "up_proj": random(INNER, WIDTH)}
-        block |= {"ff_out": random(WIDTH, INNER)}
-        block |= {name: torch.ones(WIDTH).bfloat16() for name in ("attn_norm", "ff_norm")}
+        block = {name: random(width, width) for name in square}
+        block |= {"ff_proj": random(inner, width), "up_proj": random(inner, width)}
+        block |= {"ff_out": random(width, inner)}
+        block |= {name: torch.ones(width).bfloat16() for name in ("attn_norm", "ff_norm")}
         parts.append({f"blocks.{n}.{name}.weight": tensor for name, tensor in block.items()})
         _save(parts.pop(), folder / f"model-{n + 1:05}-of-{layers + 1:05}.safetensors")
-    last = {"wte.weight": random(ROWS, WIDTH), "ff_out.weight": random(ROWS, WIDTH)}
-    last |= {"ln_f.weight": torch.ones(WIDTH).bfloat16()}
+    last = {"wte.weight": random(vocab, width), "ff_out.weight": random(vocab, width)}
+    last |= {"ln_f.weight": torch.ones(width).bfloat16()}
     _save(last, folder / f"model-{layers + 1:05}-of-{layers + 1:05}.safetensors")
     return sum(file.stat().st_size for file in folder.glob("*.safetensors")) / 1e9
 
@@ -56,12 +58,15 @@ def _save(tensors: dict[str, torch.Tensor], file: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--layers", type=int, default=32)
+    parser.add_argument("--width", type=int, default=4096)
+    parser.add_argument("--inner", type=int, default=12_288, help="the width between")
+    parser.add_argument("--vocab", type=int, default=126_464)
     parser.add_argument("--device", default="cuda")
     given = parser.parse_args()
-    size = write(given.folder, given.layers)
+    size = write(given.folder, given.layers, given.width, given.inner, given.vocab)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     if given.device == "cuda":
         torch.cuda.empty_cache()

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from maskwalk.decoding.canvas import Canvas, RoundStreams
+from maskwalk.decoding.checks import summed
 from maskwalk.decoding.counting import Counted, asking_for
 from maskwalk.decoding.decode import decode
 from maskwalk.decoding.policy import Sampler
@@ -108,3 +109,38 @@ def test_a_denoiser_that_doubts_is_read_at_revealed_tokens_in_one_call() -> None
         assert counted.calls.tolist() == calls
         assert len(echo.asked) == (1 if doubts else 2)
     assert torch.equal(*answers)
+
+
+@dataclass(frozen=True)
+class OneWrong:
+    """A uniform denoiser whose marginal at one position sums to a half."""
+
+    vocab_size: int
+    wrong: int
+    score_grid: float = 1e-9
+
+    @property
+    def mask_id(self) -> int:
+        return self.vocab_size
+
+    def __call__(self, tokens: Tensor, at: Tensor | None = None) -> Tensor:
+        at = tokens == self.mask_id if at is None else at
+        flat = torch.full((*tokens.shape, self.vocab_size), 1 / self.vocab_size)
+        flat[:, self.wrong] /= 2
+        return flat.log()[at]
+
+
+@pytest.mark.parametrize("vocab", [10, 40_000])  # a row of the second is read by torch
+@pytest.mark.parametrize("wrong", [0, 7, 12, 31])
+def test_a_marginal_that_sums_to_a_half_is_found_while_it_is_asked_for(
+    vocab: int, wrong: int
+) -> None:
+    with pytest.raises(MaskwalkError, match=r"a marginal that sums to 0\.5, not 1"):
+        decode("confidence(block=1)", OneWrong(vocab, wrong), torch.full((1, 32), vocab), seed=0)
+
+
+def test_a_row_or_two_of_an_answer_are_summed_and_others_as_rows_get_fewer() -> None:
+    rows = {many: summed(torch.arange(many)).tolist() for many in range(1, 65)}
+    assert all(1 <= len(some) <= 2 and some[-1] < many for many, some in rows.items())
+    assert rows[1] == [0] and rows[2] == [0, 1]
+    assert len({some[0] for some in rows.values()}) > 20

@@ -1,4 +1,4 @@
-"""Decoding among processes (gloo, two on a CPU): the tokens of one, whoever decodes them."""
+"""Decoding among processes (torchrun, gloo, two on a CPU): the tokens of one, whoever decodes."""
 
 import json
 import os
@@ -83,10 +83,15 @@ tasks = ["endpoints"]
 """
 
 
-def begin(folder: Path, experiment: Path, **more: str) -> subprocess.Popen:
+TORCHRUN = ("-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port")
+
+
+def begin(folder: Path, experiment: Path, *how: str) -> subprocess.Popen:
     folder.mkdir(exist_ok=True)
-    words = [sys.executable, "-c", PROGRAM, str(folder), str(experiment)]
-    return subprocess.Popen(words, env=os.environ | {"OMP_NUM_THREADS": "1"} | more)
+    program = folder / "program.py"
+    program.write_text(PROGRAM)
+    words = [sys.executable, *how, str(program), str(folder), str(experiment)]
+    return subprocess.Popen(words, env=os.environ | {"OMP_NUM_THREADS": "1"})
 
 
 @pytest.fixture(scope="module")
@@ -94,14 +99,15 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict, list[dict]]:
     folder = tmp_path_factory.mktemp("shared")
     experiment = folder / "two_cells.toml"
     experiment.write_text(EXPERIMENT)
-    port = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2"}
-    processes = [begin(folder / "two", experiment, RANK=str(rank), **port) for rank in range(2)]
-    processes.append(begin(folder / "one", experiment))
+    processes = [
+        begin(folder / "two", experiment, *TORCHRUN, str(free_port())),
+        begin(folder / "one", experiment),
+    ]
     try:
-        assert [process.wait(timeout=240) for process in processes] == [0, 0, 0]
+        assert [process.wait(timeout=240) for process in processes] == [0, 0]
     finally:
         for process in processes:
-            process.kill()
+            process.terminate()  # torchrun ends the processes it started
             process.wait()
     results = [folder / "one" / "0.json", *(folder / "two" / f"{rank}.json" for rank in range(2))]
     one, *both = (json.loads(path.read_text()) for path in results)

@@ -27,7 +27,7 @@ from tests.faults.commands import ROOT, lines_of
 from tests.faults.nodes import Nodes
 from tests.faults.server import environment
 
-KINDS = {"working": 0.8, "starting": 0.14, "node": 0.03, "driver": 0.03}
+KINDS = {"working": 0.78, "starting": 0.14, "node": 0.03, "driver": 0.05}
 FRUITLESS = 14  # kills in a row without a new record
 CORES = (3, 3)  # of the nodes, a worker each
 COLUMNS = ("cells", "kills", *KINDS, "lost", "twice", "different", "failed", "seconds")

@@ -1,7 +1,8 @@
 """What `decode` gets back from denoisers and samplers, checked: a sentence names whose fault it is.
 
 A denoiser's answer is checked at every call: its shape and type, one pass over it for NaN, for rows
-without a possible token and for log-probabilities above 0, and a few of its rows for their sum.
+without a possible token and for log-probabilities above 0, and two of its rows for their sum:
+which ones differs from one number of rows to the next, so from round to round.
 What a sampler makes of the canvas is checked after every round: its shape, its tokens, and that
 what was given is still there.
 """
@@ -17,7 +18,8 @@ from maskwalk.denoiser import Denoiser
 from maskwalk.errors import misbehaved, shown
 from maskwalk.kernels.small import count, large, small
 
-ROWS = 8  # of an answer whose sum is checked
+ROWS = 2  # of an answer whose sum is checked
+SPREAD = 2_654_435_761  # times a number of rows: the first row that is summed, scattered
 ABOVE = 1e-3  # how far above 0 a log-probability may be by rounding (bfloat16 networks)
 SUMS = 1e-2  # how far from 1 a marginal may sum to
 
@@ -40,7 +42,7 @@ def check_answer(denoiser: Denoiser, answer: Any, asked: Any) -> None:
     if rows == 0:
         return
     table = small(answer)
-    some = table[:: max(1, rows // ROWS)]
+    some = summed(table)
     if isinstance(table, np.ndarray):
         largest = table.max(-1)
         low, high = float(largest.min()), float(largest.max())
@@ -48,7 +50,7 @@ def check_answer(denoiser: Denoiser, answer: Any, asked: Any) -> None:
         totals = np.exp(some).sum(-1) if high <= ABOVE else np.ones(1)
         off = max(abs(total - 1) for total in totals.tolist())
     else:  # numbers of an accelerator are waited for once, not one by one
-        largest, totals = answer.amax(-1), some.to(torch.float64).exp().sum(-1)
+        largest, totals = answer.amax(-1), some.to(torch.float32).exp().sum(-1)
         told = (largest.min(), largest.max(), abs(totals - 1).max())
         low, high, off = torch.stack([x.to(torch.float64) for x in told]).tolist()
     if low == -torch.inf or not high <= ABOVE:  # NaN is not at most anything
@@ -63,6 +65,13 @@ def check_answer(denoiser: Denoiser, answer: Any, asked: Any) -> None:
     if off > SUMS:
         worst = float(totals[abs(totals - 1).argmax()])
         raise misbehaved(denoiser, f"answers with a marginal that sums to {worst:.3g}, not 1.")
+
+
+def summed(table: Any) -> Any:
+    """The rows of an answer that are summed: a function of how many there are, so that the same
+    decoding is always refused in the same round."""
+    apart = -(-len(table) // ROWS)
+    return table[len(table) * SPREAD % 2**32 * apart >> 32 :: apart]
 
 
 def checked_choice(

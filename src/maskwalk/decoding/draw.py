@@ -7,6 +7,7 @@ by a spec, `draw(top_p=0.9)`, or by a preset (presets.py), which also says how t
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import log
 from typing import Any, ClassVar
 
@@ -210,6 +211,7 @@ def mode_name(draw: str, ties: str) -> str:
     return short if ties == "uniform" else f"{short}, ties {ties}"
 
 
+@lru_cache(maxsize=4096)
 def short_draw(draw: str) -> str:
     """A draw's spec with the defaults left out."""
     plain, given = parse(DRAWS.canonical("draw()")).kwargs, parse(draw)

@@ -60,7 +60,7 @@ def _beside(graph: Graph, visited: Int64[np.ndarray, " n"]) -> Int64[np.ndarray,
     return order[into[order] > 0]
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=8)
 def _all_distances(graph: Graph) -> Float64[np.ndarray, "nodes nodes"]:
     return np.asarray(shortest_path(graph.adjacency, directed=False, unweighted=True))
 
