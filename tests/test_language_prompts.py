@@ -258,6 +258,52 @@ def test_unknown_tokens_are_said(models: dict[str, LanguageModel], cli: Any, fol
     assert code == 2 and "knows nothing of what is given" in " ".join(err.split())
 
 
+def without_capitals(source: Path, target: Path) -> Path:
+    """A stand-in whose tokenizer lacks A to Z and has no unknown token: it leaves them out."""
+    target.mkdir()
+    for file in source.iterdir():
+        (target / file.name).write_bytes(file.read_bytes())
+    whole = json.loads((target / "tokenizer.json").read_text())
+    vocab = whole["model"]["vocab"]
+    whole["model"]["vocab"] = {
+        f"<{i}>" if len(word) == 1 and "A" <= word <= "Z" else word: i for word, i in vocab.items()
+    }
+    (target / "tokenizer.json").write_text(json.dumps(whole))
+    return target
+
+
+def test_characters_that_leave_no_token_are_said(folder: Path, cli: Any, tmp_path: Path) -> None:
+    lacking = without_capitals(folder / "llada", tmp_path / "lacking")
+    model = load(lacking)
+    assert model.tokenizer.unk_token_id is None and model.encode("XYZ") == []
+    note = "1 of the 8 given characters are left out: the tokenizer lacks them"
+    assert generate(model, prompt="A graph is", new_tokens=4).notes == (note,)
+    assert generate(model, template="A graph{2} is").notes == (note,)
+    assert generate(model, prompt=["the cat", "A"[:0]], new_tokens=4).notes == ()
+    chat = [{"role": "user", "content": "A graph is"}]
+    assert generate(model, prompt=chat, new_tokens=4).notes == (note,)
+    refused: list[dict[str, Any]] = [
+        {"prompt": "XYZ"},
+        {"prompt": ["the cat", "XYZ"]},
+        {"prompt": "the cat", "chat": True, "system": "XYZ"},
+        {"prompt": [{"role": "user", "content": "XYZ"}]},
+        {"template": "X{3}YZ"},
+    ]
+    for given in refused:
+        with pytest.raises(MaskwalkError, match=r"knows nothing of what is given: it leaves out"):
+            generate(model, **given)
+    code, _, err = cli("generate", "--denoiser", f"hf:{lacking}", "--prompt", "XYZ")
+    assert code == 2 and "knows nothing of what is given" in " ".join(err.split())
+
+
+def test_the_stand_ins_know_every_byte(models: dict[str, LanguageModel]) -> None:
+    for name in ("llada", "mdlm", "gpt2"):
+        model = models[name]
+        assert model.decode(model.encode("A gräph is Ω")) == "A gräph is Ω"
+        length = len(model.encode("A gräph is Ω")) + 3
+        assert generate(model, prompt="A gräph is Ω", length=length).notes == ()
+
+
 def test_a_missing_vocabulary_is_said(folder: Path, tmp_path: Path) -> None:
     for file in (folder / "bert").iterdir():
         if file.name != "tokenizer.json":

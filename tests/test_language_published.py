@@ -201,7 +201,7 @@ def test_what_the_published_files_say(name: str, models: dict[str, LanguageModel
     assert model.mask == model.tokenizer.convert_tokens_to_ids(token)
     assert model.begin == model.end == () and model.notes == ()
     assert model.end_of_text == model.tokenizer.convert_tokens_to_ids("<|endoftext|>")
-    assert model.longest == 128
+    assert model.longest == 4096
     # Columns beyond the tokenizer and the tokens around a text are never drawn.
     begin = {"llada": "<|startoftext|>", "dream": "<|beginoftext|>"}[name]
     never = {model.tokenizer.convert_tokens_to_ids(begin), model.mask}
