@@ -107,12 +107,12 @@ def test_a_passage_may_begin_with_end_of_text(models: dict[str, LanguageModel]) 
     passage = [end, *words, end, *words]
 
     def always(tokens: Tensor) -> Tensor:
-        logits = torch.full((*tokens.shape, 100), -9.0)
+        logits = torch.full((*tokens.shape, 331), -9.0)
         for place, token in enumerate(passage):
             logits[:, place, token] = 9.0
         return logits
 
-    masked = Masked(always, mask_id=99, vocab_size=100)
+    masked = Masked(always, mask_id=330, vocab_size=331)
     plain = LanguageModel(masked, models["mdlm"].tokenizer, end_of_text=end)
     wrapped = LanguageModel(masked, models["mdlm"].tokenizer, end_of_text=end, wrapped=True)
     for stop in (None, False):
@@ -120,7 +120,7 @@ def test_a_passage_may_begin_with_end_of_text(models: dict[str, LanguageModel]) 
         assert generate(wrapped, "random", **told).texts == ["the cat sat on"]
         assert generate(plain, "random", **told).texts == [""]
     rule = StopAt(SAMPLERS.build("left_to_right"), end, first=1)
-    blank = torch.full((1, len(passage)), 99)
+    blank = torch.full((1, len(passage)), 330)
     done = decode(rule, masked, blank, streams=Streams(0, 1), draw=GREEDY)
     assert done.calls.tolist() == [len(words) + 2]
 
@@ -159,14 +159,16 @@ def test_the_preset_llada_is_llada_on_a_model_with_tokens_that_are_never_drawn(
     model = models["llada"]
     masked = model.denoiser
     assert isinstance(masked, Masked)
-    never = [*masked.forbidden, *range(2, 100, 2)]  # with a share that matters
+    never = [*masked.forbidden, *range(2, 330, 2)]  # with a share that matters
     model = LanguageModel(
         Masked(masked.model, mask_id=model.mask, forbidden=never), model.tokenizer
     )
-    row = canvas(model, prompt="the cat", length=len(model.encode("the cat")) + 32)
+    row = canvas(
+        model, prompt="once upon a time", length=len(model.encode("once upon a time")) + 32
+    )
     expected = llada_by_hand(model, row[0], 8, 4)
     sampler = "blocks(size=8, inner=low_confidence(steps=4))"
-    told: dict[str, Any] = {"prompt": "the cat", "length": row.shape[1], "ties": "index"}
+    told: dict[str, Any] = {"prompt": "once upon a time", "length": row.shape[1], "ties": "index"}
     made = generate(model, sampler, **told, draw=PRESETS["llada"].draw, score_grid=1e-12)
     assert made.tokens[0].tolist() == expected and int(made.calls[0]) == 16
     other = generate(model, sampler, **told, draw="draw(temperature=0)", score_grid=1e-12)

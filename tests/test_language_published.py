@@ -243,7 +243,7 @@ def test_trust_is_not_needed_and_changes_nothing(name: str, folder: Path) -> Non
         ("dream", {"use_sliding_window": True}, "use_sliding_window"),
         ("dream", {"rope_scaling": {"type": "yarn", "factor": 4.0}}, "rope_scaling"),
         ("dream", {"block_size": 32}, "attention by blocks"),
-        ("dream", {"mask_token_id": 3}, r"names 104 as the mask, its config\.json 3"),
+        ("dream", {"mask_token_id": 3}, r"names 334 as the mask, its config\.json 3"),
         ("dream", {"hidden_size": None}, "describes no such model"),
     ],
 )
