@@ -84,6 +84,7 @@ def test_a_policy_of_the_users_on_a_model_of_the_users(cli: Cli, tmp_path: Path)
     kept = (tmp_path / "ev" / "tune.jsonl").read_text()
     code, out, err = cli(*words)
     assert code == 0 and "LastFirst" in out and "Contract: kept." in out, err
+    assert "held out: bits per token of held-out text. best baseline" in out
     assert (tmp_path / "ev" / "tune.jsonl").read_text() == kept
     code, _, err = cli("evaluate", "entropy(block=2)", "--texts", "x.txt")
     assert code == 2 and "--denoiser" in err

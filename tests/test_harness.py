@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -97,12 +98,15 @@ def test_the_likelihood_of_a_continuation_is_the_models_own(model: Any) -> None:
 def test_what_argmax_draws_write_is_greedy(folder: Path) -> None:
     best = harness.MaskwalkLM(f"hf:{folder / 'llada'}", "left_to_right", draw="draw(temperature=0)")
     (written,) = best.generate_until([asked(LINES[0], {"max_gen_toks": 3})])
-    own = best.model
-    tokens = own.encode(LINES[0])
-    scored, greedy = harness.MaskwalkLM(f"hf:{folder / 'llada'}", "left_to_right")._scored(
-        0, tokens, own.encode(written), True
-    )
-    assert scored < 0 and (greedy or own.decode(own.encode(written)) != written)
+    told: dict[str, Any] = {"new_tokens": 3, "draw": best.draw, "stop": False}
+    made = generate(best.model, best.rule, prompt=LINES[0], **told)
+    tokens, after = made.tokens[0][made.given[0]].tolist(), made.tokens[0][~made.given[0]].tolist()
+    assert written == made.answers[0]
+    drawing = harness.MaskwalkLM(f"hf:{folder / 'llada'}", "left_to_right")
+    for other, right in (([], True), ([(after[-1] + 1) % 200], False)):
+        ask = harness.Ask(0, tuple(tokens), (*after[: 3 - len(other)], *other))
+        ((scored, greedy),) = drawing._scored([ask])
+        assert scored < 0 and greedy is right
     assert best.generate_until([asked(LINES[0], {"max_gen_toks": 3, "until": [written]})]) == [""]
 
 
@@ -123,10 +127,11 @@ def test_a_preset_is_that_of_generate(folder: Path) -> None:
     with torch.no_grad():
         logits = own.denoiser.model(row).logits[0, -1]
     logits[own.mask] = -torch.inf  # any other token may be drawn
-    found, _ = left._scored(0, own.encode(LINES[0]), after, False)
+    ask = harness.Ask(0, tuple(own.encode(LINES[0])), tuple(after), 0, False)
+    ((found, _),) = left._scored([ask])
     assert found == pytest.approx(float(logits.log_softmax(-1)[after[0]]), abs=1e-4)
     plain = harness.MaskwalkLM(f"hf:{eagerly}", "left_to_right")
-    assert plain._scored(0, own.encode(LINES[0]), after, False)[0] > found + 1e-3
+    assert plain._scored([ask])[0][0] > found + 1e-3
 
 
 @pytest.mark.parametrize("rows", [1, 3])
@@ -150,17 +155,54 @@ def test_a_chat_ends_at_the_end_of_its_turn(folder: Path) -> None:
     assert turn in made._ending([context]).ends and turn not in made.model.ends
 
 
-def test_rolling_windows_add_up(model: Any) -> None:
+@pytest.mark.parametrize("rows", [1, 3])
+def test_likelihoods_together_are_those_alone(folder: Path, rows: int) -> None:
+    """Of any length, with the numbers of their requests; and the network is asked less often."""
+    made = narrow(
+        harness.MaskwalkLM(f"hf:{folder / 'llada'}", "random(block=2)", seed=3, rows=rows)
+    )
+    afters = (" the door", " the cat sat", " the mat", "", " a walk " * 20)
+    asks = [asked(context, after) for context in (*LINES[:2], "") for after in afters]
+    own, calls = made.model.denoiser, [0]
+    forward = own.model.forward
+
+    def counted(*args: Any, **options: Any) -> Any:
+        calls[0] += 1
+        return forward(*args, **options)
+
+    own.model.forward = counted
+    alone = []
+    for number, ask in enumerate(asks):
+        before, after = (tuple(made.model.encode(text)) for text in ask.args)
+        alone += made._scored([harness.Ask(number, before, after)])
+    apart, calls[0] = calls[0], 0
+    found = made.loglikelihood(asks)
+    assert calls[0] < apart if rows > 1 else calls[0] == apart
+    assert [best for _, best in found] == [best for _, best in alone]
+    assert [p for p, _ in found] == pytest.approx([p for p, _ in alone], abs=1e-4)
+    assert found == alone if rows == 1 else len(set(found)) > 10
+    assert len({p for p, _ in made.loglikelihood([asks[0]] * 4)}) > 1  # numbers of their own
+
+
+def narrow(model: Any, longest: int = 128) -> Any:
+    """The same model, allowed to read less."""
+    model.model = replace(model.model, longest=longest)
+    return model
+
+
+def test_rolling_windows_add_up(folder: Path) -> None:
+    model = narrow(harness.MaskwalkLM(f"hf:{folder / 'llada'}", "left_to_right"))
     text = " ".join(LINES * 9)
     tokens, width = model.model.encode(text), model.model.longest
     assert len(tokens) > width
-    parts = [tokens[at : at + width] for at in range(0, len(tokens), width)]
-    wanted = sum(model._scored(0, [], part, False)[0] for part in parts)
+    parts = [tuple(tokens[at : at + width]) for at in range(0, len(tokens), width)]
+    wanted = sum(model._scored([harness.Ask(0, (), part, 0, False)])[0][0] for part in parts)
     assert model.loglikelihood_rolling([asked(text)]) == [pytest.approx(wanted)]
     assert model.loglikelihood([asked("", "")]) == [(0.0, True)]
 
 
-def test_a_context_that_does_not_fit_loses_its_beginning(model: Any) -> None:
+def test_a_context_that_does_not_fit_loses_its_beginning(folder: Path) -> None:
+    model = narrow(harness.MaskwalkLM(f"hf:{folder / 'llada'}"))
     text = " ".join(LINES * 9)
     kept = model._fitting(text, 16)
     assert text.endswith(kept.strip()) and len(model.model.encode(kept)) <= model.model.longest - 16

@@ -288,7 +288,7 @@ def test_new_tokens_and_answers(models: dict[str, LanguageModel]) -> None:
         ({"new_tokens": 4, "length": 9}, "not both"),
         ({"new_tokens": 4, "template": "a {2}"}, "gaps of a template"),
         ({"new_tokens": 0}, "new_tokens"),
-        ({"new_tokens": 500}, "at most 128 tokens"),
+        ({"new_tokens": 5000}, "at most 4096 tokens"),
         ({"prompt": ["a", "b"], "trace": True}, "one prompt"),
         ({"guidance": -1.0}, "guidance"),
         ({"preset": "lada"}, "llada"),

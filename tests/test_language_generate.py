@@ -96,9 +96,9 @@ def test_what_the_checkpoints_say_of_themselves(
 
 
 def test_shift_and_mask_can_be_told(folder: Path) -> None:
-    shifted, straight = load(folder / "dream"), load(folder / "dream", shifted=False, mask="104")
+    shifted, straight = load(folder / "dream"), load(folder / "dream", shifted=False, mask="334")
     assert isinstance(shifted.denoiser, Masked) and shifted.denoiser.shifted
-    assert not straight.denoiser.shifted and straight.mask == shifted.mask == 104
+    assert not straight.denoiser.shifted and straight.mask == shifted.mask == 334
     tokens = canvas(straight, prompt="the cat", length=8)
     assert not torch.allclose(straight.denoiser(tokens), shifted.denoiser(tokens))
 
@@ -179,7 +179,7 @@ def test_pieces_put_together_are_the_text(models: dict[str, LanguageModel]) -> N
 
 
 def test_wrong_vocabulary(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(MaskwalkError, match=r"tokenizer has 100 tokens and .* only 60"):
+    with pytest.raises(MaskwalkError, match=r"tokenizer has 330 tokens and .* only 60"):
         small = copy_of(folder / "mdlm", tmp_path / "mdlm")
         tensors = load_file(small / "model.safetensors")
         for key in ("vocab_embed.embedding", "output_layer.linear.weight"):
@@ -240,7 +240,7 @@ def test_pickles_and_directories_without_models(folder: Path, tmp_path: Path) ->
         file.unlink()
     with pytest.raises(MaskwalkError, match=r"no tokenizer that can be read.*gpt2"):
         load(bare)
-    assert load(bare, tokenizer=folder / "gpt2").mask == 100
+    assert load(bare, tokenizer=folder / "gpt2").mask == 330
 
 
 def test_no_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

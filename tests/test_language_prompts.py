@@ -107,12 +107,12 @@ def test_a_passage_may_begin_with_end_of_text(models: dict[str, LanguageModel]) 
     passage = [end, *words, end, *words]
 
     def always(tokens: Tensor) -> Tensor:
-        logits = torch.full((*tokens.shape, 100), -9.0)
+        logits = torch.full((*tokens.shape, 331), -9.0)
         for place, token in enumerate(passage):
             logits[:, place, token] = 9.0
         return logits
 
-    masked = Masked(always, mask_id=99, vocab_size=100)
+    masked = Masked(always, mask_id=330, vocab_size=331)
     plain = LanguageModel(masked, models["mdlm"].tokenizer, end_of_text=end)
     wrapped = LanguageModel(masked, models["mdlm"].tokenizer, end_of_text=end, wrapped=True)
     for stop in (None, False):
@@ -120,7 +120,7 @@ def test_a_passage_may_begin_with_end_of_text(models: dict[str, LanguageModel]) 
         assert generate(wrapped, "random", **told).texts == ["the cat sat on"]
         assert generate(plain, "random", **told).texts == [""]
     rule = StopAt(SAMPLERS.build("left_to_right"), end, first=1)
-    blank = torch.full((1, len(passage)), 99)
+    blank = torch.full((1, len(passage)), 330)
     done = decode(rule, masked, blank, streams=Streams(0, 1), draw=GREEDY)
     assert done.calls.tolist() == [len(words) + 2]
 
@@ -159,14 +159,16 @@ def test_the_preset_llada_is_llada_on_a_model_with_tokens_that_are_never_drawn(
     model = models["llada"]
     masked = model.denoiser
     assert isinstance(masked, Masked)
-    never = [*masked.forbidden, *range(2, 100, 2)]  # with a share that matters
+    never = [*masked.forbidden, *range(2, 330, 2)]  # with a share that matters
     model = LanguageModel(
         Masked(masked.model, mask_id=model.mask, forbidden=never), model.tokenizer
     )
-    row = canvas(model, prompt="the cat", length=len(model.encode("the cat")) + 32)
+    row = canvas(
+        model, prompt="once upon a time", length=len(model.encode("once upon a time")) + 32
+    )
     expected = llada_by_hand(model, row[0], 8, 4)
     sampler = "blocks(size=8, inner=low_confidence(steps=4))"
-    told: dict[str, Any] = {"prompt": "the cat", "length": row.shape[1], "ties": "index"}
+    told: dict[str, Any] = {"prompt": "once upon a time", "length": row.shape[1], "ties": "index"}
     made = generate(model, sampler, **told, draw=PRESETS["llada"].draw, score_grid=1e-12)
     assert made.tokens[0].tolist() == expected and int(made.calls[0]) == 16
     other = generate(model, sampler, **told, draw="draw(temperature=0)", score_grid=1e-12)
@@ -256,6 +258,52 @@ def test_unknown_tokens_are_said(models: dict[str, LanguageModel], cli: Any, fol
     assert code == 0 and "unknown to the tokenizer" in " ".join(err.split())
     code, _, err = cli(*words, "--prompt", "ΩΩΩ")
     assert code == 2 and "knows nothing of what is given" in " ".join(err.split())
+
+
+def without_capitals(source: Path, target: Path) -> Path:
+    """A stand-in whose tokenizer lacks A to Z and has no unknown token: it leaves them out."""
+    target.mkdir()
+    for file in source.iterdir():
+        (target / file.name).write_bytes(file.read_bytes())
+    whole = json.loads((target / "tokenizer.json").read_text())
+    vocab = whole["model"]["vocab"]
+    whole["model"]["vocab"] = {
+        f"<{i}>" if len(word) == 1 and "A" <= word <= "Z" else word: i for word, i in vocab.items()
+    }
+    (target / "tokenizer.json").write_text(json.dumps(whole))
+    return target
+
+
+def test_characters_that_leave_no_token_are_said(folder: Path, cli: Any, tmp_path: Path) -> None:
+    lacking = without_capitals(folder / "llada", tmp_path / "lacking")
+    model = load(lacking)
+    assert model.tokenizer.unk_token_id is None and model.encode("XYZ") == []
+    note = "1 of the 8 given characters are left out: the tokenizer lacks them"
+    assert generate(model, prompt="A graph is", new_tokens=4).notes == (note,)
+    assert generate(model, template="A graph{2} is").notes == (note,)
+    assert generate(model, prompt=["the cat", "A"[:0]], new_tokens=4).notes == ()
+    chat = [{"role": "user", "content": "A graph is"}]
+    assert generate(model, prompt=chat, new_tokens=4).notes == (note,)
+    refused: list[dict[str, Any]] = [
+        {"prompt": "XYZ"},
+        {"prompt": ["the cat", "XYZ"]},
+        {"prompt": "the cat", "chat": True, "system": "XYZ"},
+        {"prompt": [{"role": "user", "content": "XYZ"}]},
+        {"template": "X{3}YZ"},
+    ]
+    for given in refused:
+        with pytest.raises(MaskwalkError, match=r"knows nothing of what is given: it leaves out"):
+            generate(model, **given)
+    code, _, err = cli("generate", "--denoiser", f"hf:{lacking}", "--prompt", "XYZ")
+    assert code == 2 and "knows nothing of what is given" in " ".join(err.split())
+
+
+def test_the_stand_ins_know_every_byte(models: dict[str, LanguageModel]) -> None:
+    for name in ("llada", "mdlm", "gpt2"):
+        model = models[name]
+        assert model.decode(model.encode("A gräph is Ω")) == "A gräph is Ω"
+        length = len(model.encode("A gräph is Ω")) + 3
+        assert generate(model, prompt="A gräph is Ω", length=length).notes == ()
 
 
 def test_a_missing_vocabulary_is_said(folder: Path, tmp_path: Path) -> None:

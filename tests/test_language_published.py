@@ -201,7 +201,7 @@ def test_what_the_published_files_say(name: str, models: dict[str, LanguageModel
     assert model.mask == model.tokenizer.convert_tokens_to_ids(token)
     assert model.begin == model.end == () and model.notes == ()
     assert model.end_of_text == model.tokenizer.convert_tokens_to_ids("<|endoftext|>")
-    assert model.longest == 128
+    assert model.longest == 4096
     # Columns beyond the tokenizer and the tokens around a text are never drawn.
     begin = {"llada": "<|startoftext|>", "dream": "<|beginoftext|>"}[name]
     never = {model.tokenizer.convert_tokens_to_ids(begin), model.mask}
@@ -243,7 +243,7 @@ def test_trust_is_not_needed_and_changes_nothing(name: str, folder: Path) -> Non
         ("dream", {"use_sliding_window": True}, "use_sliding_window"),
         ("dream", {"rope_scaling": {"type": "yarn", "factor": 4.0}}, "rope_scaling"),
         ("dream", {"block_size": 32}, "attention by blocks"),
-        ("dream", {"mask_token_id": 3}, r"names 104 as the mask, its config\.json 3"),
+        ("dream", {"mask_token_id": 3}, r"names 334 as the mask, its config\.json 3"),
         ("dream", {"hidden_size": None}, "describes no such model"),
     ],
 )

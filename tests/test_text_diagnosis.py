@@ -98,11 +98,17 @@ def test_the_batch_keeps_its_answers_in_bounds() -> None:
     assert batch_for(wide, 8, 32) == 32
 
 
-def test_a_function_of_the_users_own_is_replayed(cli: Cli, folder: Path) -> None:
+def test_a_function_of_the_users_own_is_replayed(
+    cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     name, tokens = f"{folder / 'own.py'}:model", str(folder / "tokens.npy")
-    code, out, err = cli("text", "replay", name, "--texts", tokens, "--count", "4", "--paths", "2")
+    words = ("text", "replay", name, "--texts", tokens, "--count", "4", "--paths", "2")
+    code, out, err = cli(*words)
     assert code == 0, err
     assert "bits per token" in out and "4 passages of 6 tokens" in out
+    monkeypatch.setenv("WORLD_SIZE", "2")  # as torchrun says
+    code, out, err = cli(*words)
+    assert code == 2 and not out and "torchrun started 2" in " ".join(err.split())
 
 
 def test_the_dependence_of_one_call_is_the_models_own(cli: Cli, folder: Path) -> None:

@@ -2,18 +2,21 @@
 
 import json
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from rich.console import Console
 
 from maskwalk.bench.plan import Job
 from maskwalk.bench.tuning import trial
 from maskwalk.bench.tuning.candidates import Knob, bisection_calls, knobs, settings
 from maskwalk.bench.tuning.result import choose, front, summary, within
 from maskwalk.bench.tuning.search import Search, check_budgets, load_rows
+from maskwalk.cli.tune import table
 from maskwalk.decoding.decode import decode
 from maskwalk.decoding.draw import decoding_of, read_draw
 from maskwalk.decoding.generation import generate
@@ -126,6 +129,19 @@ def test_the_front_has_no_setting_that_another_beats_with_fewer_calls() -> None:
     assert [r["sampler"] for r in within(rows, 4)] == ["few", "mid", "false"]
     told = summary(rows, [8, 4])
     assert [(b["calls"], b["best"]) for b in told["best"]] == [(8, "many"), (4, "few")]
+
+
+def test_settings_are_not_cut_inside_an_argument() -> None:
+    """In 80 columns, beside the widest numbers."""
+    specs = ["guided_bisection(order=12, score='entropy')", "entropy_bounded(gamma=0.123456789)"]
+    rows = [row(spec, 8, [13.5, 17.25], 0.9) | {"quality": None} for spec in specs]
+    told = {"settings": rows, "front": {"likelihood": specs, "quality": []}}
+    console = Console(width=80, file=StringIO(), color_system=None)
+    console.print(table(told))
+    assert isinstance(console.file, StringIO)
+    shown = console.file.getvalue()
+    for part in " ".join(specs).split():
+        assert f"{part} " in shown or f"{part}\n" in shown, shown
 
 
 def test_budgets() -> None:

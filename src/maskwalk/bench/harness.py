@@ -13,11 +13,13 @@ known once its module was imported, which this module does before it hands over.
                             with argmax draws writes it
     loglikelihood_rolling   of a whole text, in windows of the model's length
 
-Requests are tokenized apart, context and continuation, as for any model here.
+Requests are tokenized apart, context and continuation, as for any model here. Those of one length
+go through the network together, `rows` at a time; which ones does not matter to a score.
 """
 
 import sys
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -26,6 +28,7 @@ from lm_eval.api.model import LM
 from lm_eval.api.registry import register_model
 from tqdm import tqdm
 
+from maskwalk.analysis.paths import batch_for
 from maskwalk.analysis.replay import check_replayable, replay
 from maskwalk.bench.scoring import written_by
 from maskwalk.decoding.answers import turn_ends
@@ -159,57 +162,91 @@ class MaskwalkLM(LM):  # type: ignore[misc]  # the harness has no types
         self, requests: list[Any], disable_tqdm: bool = False
     ) -> list[tuple[float, bool]]:
         """(log p, whether argmax draws write it) of continuations after contexts."""
-        bar = tqdm(requests, desc="loglikelihood", disable=disable_tqdm)
-        return [self._likelihood(number, *request.args) for number, request in enumerate(bar)]
+        asks = []
+        for number, request in enumerate(requests):
+            before, after = (tuple(self.model.encode(text)) for text in request.args)
+            asks.append(Ask(number, before, after))
+        return self._scored(asks, "loglikelihood", disable_tqdm)
 
     def loglikelihood_rolling(self, requests: list[Any], disable_tqdm: bool = False) -> list[float]:
         """log p of whole texts, window by window."""
-        bar = tqdm(requests, desc="loglikelihood_rolling", disable=disable_tqdm)
-        return [self._rolling(number, request.args[0]) for number, request in enumerate(bar)]
-
-    def _likelihood(self, number: int, context: str, continuation: str) -> tuple[float, bool]:
-        before, after = (self.model.encode(text) for text in (context, continuation))
-        return self._scored(number, before, after, True)
-
-    def _rolling(self, number: int, text: str) -> float:
-        tokens, around = self.model.encode(text), len(self.model.begin) + len(self.model.end)
-        width = max(1, (self.model.longest or len(tokens) + around) - around)
-        parts = [tokens[at : at + width] for at in range(0, len(tokens), width)]
-        return sum(self._scored(number, [], part, False)[0] for part in parts)
+        around = len(self.model.begin) + len(self.model.end)
+        asks = []
+        for number, request in enumerate(requests):
+            tokens = tuple(self.model.encode(request.args[0]))
+            width = max(1, (self.model.longest or len(tokens) + around) - around)
+            asks += [
+                Ask(number, (), tokens[at : at + width], at // width, False)
+                for at in range(0, len(tokens), width)
+            ]
+        sums = [0.0] * len(requests)
+        scores = self._scored(asks, "loglikelihood_rolling", disable_tqdm)
+        for ask, (log_prob, _) in zip(asks, scores):
+            sums[ask.number] += log_prob
+        return sums
 
     def _scored(
-        self, number: int, before: list[int], after: list[int], greedy: bool
-    ) -> tuple[float, bool]:
-        """log p of tokens after others, along the sampler's path."""
+        self, asks: Sequence["Ask"], name: str = "", quiet: bool = True
+    ) -> list[tuple[float, bool]]:
+        """log p of tokens after others along the sampler's path, and whether argmax draws write
+        them; rows of one length go together."""
         check_replayable(self.rule, self.draw)
-        if not after:
-            return 0.0, True
-        begin, end = list(self.model.begin), list(self.model.end)
-        if self.model.longest is not None:
-            room = self.model.longest - len(begin) - len(end) - len(after)
-            before = before[-room:] if room > 0 else []
-        row = torch.tensor([[*begin, *before, *after, *end]], device=self.model.device)
-        given = torch.ones_like(row, dtype=torch.bool)
-        first = len(begin) + len(before)
-        given[:, first : first + len(after)] = False
-        streams = Streams(self.seed, torch.tensor([number], device=row.device))
-        found = replay(
-            self.rule,
-            self.denoiser,
-            row,
-            streams=streams,
-            draw=self.draw,
-            ties=self.ties,
-            given=given,
-        )
-        if not greedy:
-            return float(found.log_prob.sum()), False
+        found = [(0.0, True)] * len(asks)
+        groups: dict[tuple[int, int], list[int]] = {}
+        for at, ask in enumerate(asks):
+            if ask.after:  # windows of one text share its number, so they go apart
+                groups.setdefault((self._size(ask), ask.window), []).append(at)
+        with tqdm(total=len(asks), desc=name, disable=quiet) as bar:
+            bar.update(sum(not ask.after for ask in asks))
+            for (size, _), group in groups.items():
+                rows = int(getattr(self.model.denoiser, "rows", 1))
+                most = batch_for(self.model, size, AT_ONCE * rows)
+                for first in range(0, len(group), most):
+                    part = group[first : first + most]
+                    for at, score in zip(part, self._forced([asks[at] for at in part])):
+                        found[at] = score
+                    bar.update(len(part))
+        return found
+
+    def _size(self, ask: "Ask") -> int:
+        """The tokens of its row, context cut in front where it does not fit."""
+        whole = len(self.model.begin) + len(ask.before) + len(ask.after) + len(self.model.end)
+        least = whole - len(ask.before)
+        return whole if self.model.longest is None else max(least, min(whole, self.model.longest))
+
+    def _forced(self, asks: list["Ask"]) -> list[tuple[float, bool]]:
+        """The scores of rows of one length."""
+        begin, end, size = self.model.begin, self.model.end, self._size(asks[0])
+        rows, given = [], torch.ones(len(asks), size, dtype=torch.bool)
+        for line, ask in enumerate(asks):
+            room = size - len(begin) - len(end) - len(ask.after)
+            before = ask.before[len(ask.before) - room :]
+            rows.append([*begin, *before, *ask.after, *end])
+            first = len(begin) + room
+            given[line, first : first + len(ask.after)] = False
+        row, given = torch.tensor(rows, device=self.model.device), given.to(self.model.device)
+        numbers = torch.tensor([ask.number for ask in asks], device=row.device)
+        streams = Streams(self.seed, numbers)
+        told: dict[str, Any] = {"streams": streams, "ties": self.ties}
+        found = replay(self.rule, self.denoiser, row, draw=self.draw, given=given, **told)
+        log_probs = [float(value) for value in found.log_prob.sum(1)]
+        if not any(ask.greedy for ask in asks):
+            return [(value, False) for value in log_probs]
         blank = torch.where(given, row, self.model.mask)
         best = DRAWS.build("draw(temperature=0)")
-        written = decode(
-            self.rule, self.denoiser, blank, streams=streams, draw=best, ties=self.ties
-        )
-        return float(found.log_prob.sum()), bool((written.tokens == row).all())
+        written = decode(self.rule, self.denoiser, blank, draw=best, **told)
+        return list(zip(log_probs, (written.tokens == row).all(1).tolist()))
+
+
+@dataclass(frozen=True)
+class Ask:
+    """Tokens whose log-likelihood after others is asked for."""
+
+    number: int  # of the request: what its randomness goes by
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    window: int = 0  # of the request's text
+    greedy: bool = True  # whether to look if argmax draws write it
 
 
 def _list(until: str | list[str] | None) -> list[str]:

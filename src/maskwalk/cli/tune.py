@@ -238,7 +238,7 @@ def table(found: Row) -> Group:
     grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     grid.add_column("setting", overflow="fold")
     units = [next((r[m]["unit"] for r in rows if r[m]), "–") for m in MEASURES]
-    heads = ("calls", f"held out, {units[0]}", f"written, {units[1]}")
+    heads = ("calls", f"held out,\n{units[0]}", f"written,\n{units[1]}")  # leaves room for specs
     for name in heads:
         grid.add_column(name, justify="right", no_wrap=True)
     for row in rows:

@@ -1,5 +1,8 @@
 """From tokens back to text: where it ends, what of it is new, and what nobody could read."""
 
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +12,7 @@ from torch import Tensor
 
 from maskwalk.decoding.stopping import ends, stop_in
 from maskwalk.denoisers.language.model import LanguageModel
-from maskwalk.errors import MaskwalkError
+from maskwalk.errors import MaskwalkError, shown
 
 # What chat templates write behind a message; one that stands in a prompt also ends an answer.
 TURN_ENDS = ("<|eot_id|>", "<|im_end|>", "<end_of_turn>", "<|end|>", "<|role_end|>")
@@ -77,13 +80,13 @@ def turn_ends(model: LanguageModel, row: Int[Tensor, " length"]) -> tuple[int, .
 def unknown_tokens(model: LanguageModel, row: list[int]) -> tuple[str, ...]:
     """A note on what the tokenizer does not know of a text; refuses one of which it knows nothing.
 
-    Byte-level tokenizers know every text, and name an unknown token only for form's sake.
+    One without an unknown token leaves out what it does not know: `lost_characters` sees that.
     """
-    unknown: Any = getattr(model.tokenizer, "unk_token_id", None)
+    unknown = _unknown(model)
     inside = row[len(model.begin) : len(row) - len(model.end)]
     given = [token for token in inside if token != model.mask]
-    lost = given.count(unknown)
-    if unknown is None or unknown == model.end_of_text or not lost:
+    lost = 0 if unknown is None else given.count(unknown)
+    if not lost:
         return ()
     if lost == len(given):
         raise MaskwalkError(
@@ -93,3 +96,36 @@ def unknown_tokens(model: LanguageModel, row: list[int]) -> tuple[str, ...]:
             "model's own tokenizer."
         )
     return (f"{lost} of the {len(given)} given tokens are unknown to the tokenizer",)
+
+
+def lost_characters(model: LanguageModel, texts: Sequence[str]) -> tuple[str, ...]:
+    """A note on the characters of what is given that the tokenizer leaves out without a token in
+    their place; refuses a text of which it keeps none. Spaces, cases and accents' forms aside."""
+    if _unknown(model) is not None:
+        return ()
+    lost, given = 0, 0
+    for text in texts:
+        wanted = _characters(text)
+        back = model.tokenizer.decode(model.encode(text), skip_special_tokens=False)
+        missing = (wanted - _characters(str(back))).total()
+        if missing and missing == wanted.total():
+            raise MaskwalkError(
+                f"The tokenizer knows nothing of what is given: it leaves out {shown(text)}. Write "
+                "it as the model was trained, or give the model's own tokenizer."
+            )
+        lost, given = lost + missing, given + wanted.total()
+    if not lost:
+        return ()
+    return (f"{lost} of the {given} given characters are left out: the tokenizer lacks them",)
+
+
+def _unknown(model: LanguageModel) -> int | None:
+    """The token of what the tokenizer does not know; byte-level ones know every text, and name
+    the end-of-text for form's sake."""
+    unknown: Any = getattr(model.tokenizer, "unk_token_id", None)
+    return None if unknown == model.end_of_text else unknown
+
+
+def _characters(text: str) -> Counter[str]:
+    plain = unicodedata.normalize("NFKC", text).casefold()
+    return Counter(sign for sign in plain if not sign.isspace())

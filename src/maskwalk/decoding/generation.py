@@ -173,7 +173,7 @@ def generate(
 
 def _check(model: LanguageModel, asked: Request) -> tuple[str, ...]:
     """Notes on what was given; refuses what a model cannot fill."""
-    notes: dict[str, None] = {}
+    notes = dict.fromkeys(asked.notes)
     for row in {tuple(row.tolist()): row for row in asked.rows}.values():
         given = row != model.mask
         if model.causal and bool((given & ((~given).cumsum(0) > 0)).any()):

@@ -105,6 +105,16 @@ class Group:
             dist.destroy_process_group()
 
 
+def alone(what: str) -> None:
+    """Refuses to do in every process that torchrun started what one does."""
+    count = os.environ.get("WORLD_SIZE", "1")
+    if count.isdecimal() and int(count) > 1:
+        raise MaskwalkError(
+            f"{what} works in one process, and torchrun started {count}, which would all do the "
+            "same; leave torchrun out (generate, sample, bench and train share their work)."
+        )
+
+
 _groups: list[Group] = []  # of the `rows_shared` that are open
 
 

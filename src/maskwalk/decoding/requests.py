@@ -15,13 +15,13 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from maskwalk.decoding.answers import turn_ends
+from maskwalk.decoding.answers import lost_characters, turn_ends
 from maskwalk.decoding.policy import Sampler
 from maskwalk.denoisers.language.masked import Masked
 from maskwalk.denoisers.language.model import LanguageModel
 from maskwalk.errors import MaskwalkError, whole
 from maskwalk.worlds.text.chat import Messages, wrapped_all
-from maskwalk.worlds.text.prompts import canvas
+from maskwalk.worlds.text.prompts import GAP, canvas
 
 TOGETHER = 16  # rows of several prompts in one decoding, or `rows` where that is more
 Prompt = str | Messages
@@ -35,6 +35,7 @@ class Request:
     numbers: list[int]  # of each row among those of its prompt: what its randomness goes by
     ends: list[tuple[int, ...]]  # the tokens that end each row
     back: list[int]  # how much padding is in front of each row
+    notes: tuple[str, ...] = ()  # on what was given
 
 
 def is_several(prompt: Prompt | Sequence[Prompt]) -> bool:
@@ -52,7 +53,8 @@ def request(
     first = _numbers(numbers, len(prompt) if is_several(prompt) else 1)
     if not is_several(prompt):
         canvases = [canvas(model, prompt=prompt, **options)]  # type: ignore[arg-type]
-        return _joined(model, canvases, [_is_chat(prompt, options)], first)
+        lost = _lost(model, [prompt], options)  # type: ignore[list-item]
+        return _joined(model, canvases, [_is_chat(prompt, options)], first, lost)
     if not prompt:
         raise MaskwalkError("There is no prompt among the prompts.")
     if options.get("template") is not None:
@@ -66,7 +68,20 @@ def request(
     for one, chat in zip(prompt, kinds):
         text = next(left) if chat else None
         canvases.append(canvas(model, prompt=one, rendered=text, **options))  # type: ignore[arg-type]
-    return _joined(model, canvases, kinds, first)
+    lost = _lost(model, prompt, options)  # type: ignore[arg-type]
+    return _joined(model, canvases, kinds, first, lost)
+
+
+def _lost(
+    model: LanguageModel, prompts: Sequence[Prompt], options: dict[str, Any]
+) -> tuple[str, ...]:
+    """What the tokenizer leaves out of what was given, text by text."""
+    template = options.get("template")
+    texts = [] if template is None else ["".join(GAP.split(template)[::2])]
+    texts += [] if options.get("system") is None else [options["system"]]
+    for one in prompts:
+        texts += [one] if isinstance(one, str) else [message["content"] for message in one]
+    return lost_characters(model, [text for text in dict.fromkeys(texts) if text])
 
 
 def _is_chat(prompt: Any, options: dict[str, Any]) -> bool:
@@ -83,7 +98,11 @@ def _numbers(numbers: Sequence[int] | None, prompts: int) -> list[int]:
 
 
 def _joined(
-    model: LanguageModel, canvases: list[Tensor], chats: list[bool], first: list[int]
+    model: LanguageModel,
+    canvases: list[Tensor],
+    chats: list[bool],
+    first: list[int],
+    notes: tuple[str, ...],
 ) -> Request:
     """The rows of all canvases; the end of a turn also ends a row that is a chat."""
     more = [turn_ends(model, rows[0]) if chat else () for rows, chat in zip(canvases, chats)]
@@ -92,6 +111,7 @@ def _joined(
         [start + number for rows, start in zip(canvases, first) for number in range(len(rows))],
         [(*model.ends, *own) for rows, own in zip(canvases, more) for _ in rows],
         [0] * sum(map(len, canvases)),
+        notes,
     )
 
 

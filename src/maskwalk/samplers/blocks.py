@@ -103,10 +103,13 @@ class Blocks(Sampler):
 
     def step(self, canvas: Canvas, denoise: Denoiser, rng: RoundStreams) -> Canvas:
         """The inner sampler's step in each sequence's block."""
-        now = canvas.state["block"]
+        inner, before = sampler("inner", self.inner), canvas.state["block"]
+        block = self._block(canvas, before)
         following = self._first(_place(canvas), canvas.masked)
-        now = torch.where((now < 0) | self._done(canvas), following, now)
-        after = sampler("inner", self.inner).step(self._block(canvas, now), denoise, rng)
+        now = torch.where((before < 0) | inner.finished(block), following, before)
+        if not torch.equal(now, before):
+            block = self._block(canvas, now)
+        after = inner.step(block, denoise, rng)
         return replace(canvas, tokens=after.tokens, state={"block": now} | _named(after.state))
 
     def _first(self, place: Tensor, masked: Tensor) -> Int[Tensor, " batch"]:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import log
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -88,15 +89,20 @@ class TextEvaluation:
             lines += ["", "{:24.24}{:>6}{:>12}  {:<22}{:>14}".format(*head)]
         lines += [_line(s) for s in self.standings]
         if self.standings:
-            lines += ["", *LEGEND]
+            lines += ["", *_legend(self.standings)]
         return lines
 
 
+def _legend(standings: Sequence[Standing]) -> list[str]:
+    units = dict.fromkeys(s.row["likelihood"]["unit"] for s in standings if s.row["likelihood"])
+    words = f"held out: {', '.join(units) or 'bits'} of held-out text. {LEGEND}"
+    return wrap(words, 80)
+
+
 LEGEND = (
-    "held out: bits per byte (or token) of held-out text. best baseline: with at most",
-    "as many calls. difference: the policy's bits per passage less its, with half of",
-    "a 95 % interval; beyond, inside: shown after Holm's correction. ≤: an upper",
-    "bound.",
+    "best baseline: with at most as many calls. difference: the policy's bits per passage less "
+    "its, with half of a 95 % interval; beyond, inside: shown after Holm's correction. ≤: an upper "
+    "bound."
 )
 
 

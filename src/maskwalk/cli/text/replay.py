@@ -73,8 +73,10 @@ def replay(
     from maskwalk.analysis.replay import check_replayable
     from maskwalk.bench.texts import batch_on
     from maskwalk.decoding.draw import DRAWS, read_draw
+    from maskwalk.decoding.processes import alone
     from maskwalk.samplers import SAMPLERS
 
+    alone("text replay")
     bring_in(include)
     shape = DRAWS.build(read_draw("exact", draw)[0])
     given = [(SAMPLERS.canonical(spec), SAMPLERS.build(spec)) for spec in sampler or ()]

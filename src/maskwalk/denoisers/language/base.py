@@ -11,6 +11,7 @@ tokenizer) get probability zero.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 
 import torch
 from jaxtyping import Bool, Float, Float32, Int
@@ -37,8 +38,8 @@ class LogMarginals:
         device: torch.device,
     ) -> None:
         self.table = torch.empty((places, vocab), dtype=torch.float32, device=device)
-        self._shift = torch.zeros(vocab, device=device) if bias is None else bias.clone()
-        self._shift[list(forbidden)] = -torch.inf  # tokens never drawn, whatever their logits are
+        never = _never(vocab, forbidden, device)
+        self._shift = never if bias is None else torch.where(never == 0, bias, never)
         self._lost = torch.zeros((), dtype=torch.int32, device=device)
         self._done = 0
 
@@ -85,6 +86,16 @@ class LogMarginals:
                 "that its weights are whole."
             )
         return self.table
+
+
+@lru_cache(maxsize=8)  # kept: a list of tokens is copied to an accelerator, which waits for it
+def _never(
+    vocab: int, forbidden: tuple[int, ...], device: torch.device
+) -> Float32[Tensor, " vocab"]:
+    """−∞ for the tokens never drawn, whatever their logits are, and 0 for the others."""
+    shift = torch.zeros(vocab, device=device)
+    shift[list(forbidden)] = -torch.inf
+    return shift
 
 
 class TextDenoiser(ABC):

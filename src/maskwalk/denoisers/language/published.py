@@ -22,6 +22,7 @@ LINES = (
     "once upon a time there was a masked model",
 )
 END = "<|endoftext|>"
+LONG = 4096  # tokens that LLaDA and Dream read: rotary positions cost no weights
 LLADA_TOKENS = (
     "<|startoftext|>",
     "<|start_header_id|>",
@@ -114,7 +115,7 @@ def write_tokenizer(
     extra: tuple[str, ...] = (),
     names: dict[str, str] | None = None,
 ) -> Any:
-    """A tokenizer of about a hundred tokens: BERT's kind (`words`) or GPT-2's.
+    """A small tokenizer: BERT's kind (`words`) or GPT-2's, which knows every byte as theirs does.
 
     `extra`: more special tokens, the last of its vocabulary; `names`: which of them is the mask, …
     """
@@ -134,7 +135,10 @@ def write_tokenizer(
         inner.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
         inner.decoder = tokenizers.decoders.ByteLevel()
         trainer = tokenizers.trainers.BpeTrainer(
-            vocab_size=100, special_tokens=special, show_progress=False
+            vocab_size=330,  # the bytes, and about as many merges as there are words
+            special_tokens=special,
+            initial_alphabet=sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet()),
+            show_progress=False,
         )
         told = {"eos": END, "bos": END} | ({"pad": END} if extra else {}) | (names or {})
     inner.train_from_iterator(LINES, trainer)
@@ -158,7 +162,7 @@ def write_llada(directory: str | Path, seed: int = 0) -> Path:
     size = len(reader)
     mask, end = reader.convert_tokens_to_ids(["<|mdm_mask|>", END])
     about = LLADA_CONFIG | {"d_model": 32, "n_heads": 2, "n_kv_heads": 2, "n_layers": 2}
-    about |= {"mlp_hidden_size": 64, "max_sequence_length": 128, "rope_theta": 500_000.0}
+    about |= {"mlp_hidden_size": 64, "max_sequence_length": LONG, "rope_theta": 500_000.0}
     about |= {"vocab_size": size, "embedding_size": size, "mask_token_id": mask}
     about |= {"eos_token_id": end, "pad_token_id": end}
     shapes: dict[str, tuple[int, ...]] = {
@@ -186,7 +190,7 @@ def write_dream(directory: str | Path, seed: int = 0) -> Path:
     size = len(reader)
     mask, end = reader.convert_tokens_to_ids(["<|mask|>", END])
     about = DREAM_CONFIG | {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2}
-    about |= {"num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 128}
+    about |= {"num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": LONG}
     about |= {"vocab_size": size + 3, "mask_token_id": mask}  # more columns than tokens
     about |= {"bos_token_id": end, "eos_token_id": end, "pad_token_id": end}
     shapes: dict[str, tuple[int, ...]] = {
