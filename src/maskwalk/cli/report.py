@@ -47,7 +47,7 @@ def report(
     ] = True,
     include: Include = None,
 ) -> None:
-    """Tables and one self-contained page from the records of a run; never recomputes.
+    """Tables and one self-contained page from the records of a run; measures nothing again.
 
     Of a cell that was run again the newest record counts, and of a full and a quick run the full.
 
