@@ -9,7 +9,6 @@ from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor
 
 from maskwalk.decoding.draw import Draw
-from maskwalk.kernels.small import large, small
 from maskwalk.streams import Purpose, Streams, inverse_cdf
 
 State = dict[str, Tensor]  # what a policy remembers: tensors with a leading batch axis
@@ -42,7 +41,7 @@ class Canvas:
     @cached_property
     def masked(self) -> Bool[Tensor, "batch length"]:
         """Where nothing is revealed yet, as far as it is open."""
-        masked = large(small(self.tokens) == self.mask_id)
+        masked = self.tokens == self.mask_id
         return masked if self.open is None else masked & self.open
 
     def select(self, rows: Tensor) -> "Canvas":
