@@ -162,11 +162,10 @@ class MaskwalkLM(LM):  # type: ignore[misc]  # the harness has no types
         self, requests: list[Any], disable_tqdm: bool = False
     ) -> list[tuple[float, bool]]:
         """(log p, whether argmax draws write it) of continuations after contexts."""
-        texts = [request.args for request in requests]
-        asks = [
-            Ask(number, *(tuple(self.model.encode(text)) for text in pair))
-            for number, pair in enumerate(texts)
-        ]
+        asks = []
+        for number, request in enumerate(requests):
+            before, after = (tuple(self.model.encode(text)) for text in request.args)
+            asks.append(Ask(number, before, after))
         return self._scored(asks, "loglikelihood", disable_tqdm)
 
     def loglikelihood_rolling(self, requests: list[Any], disable_tqdm: bool = False) -> list[float]:
