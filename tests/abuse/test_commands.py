@@ -148,3 +148,21 @@ def test_records_that_are_none_are_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "records.jsonl").write_text('{"key": 3}\n')
     with pytest.raises(MaskwalkError, match=r"Line 1 of .*records\.jsonl"):
         maskwalk.read_records(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("evaluate", "bisection()"),
+        ("tune", "--denoiser", "oracle"),
+        ("diagnose",),
+        ("text", "score", "sums.jsonl", "--denoiser", "zoo:books_mdm"),
+        ("text", "consistency"),
+    ],
+)
+def test_torchrun_is_refused_where_every_process_would_do_the_same(
+    cli: Any, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")  # as torchrun says
+    code, out, err = cli(*words)
+    assert code == 2 and not out and "torchrun started 2" in " ".join(err.split())

@@ -104,9 +104,11 @@ def diagnose(
     from maskwalk.bench.text_diagnosis import resolved, text_jobs
     from maskwalk.decoding.draw import decoding_in, read_draw
     from maskwalk.decoding.policy import SAMPLERS
+    from maskwalk.decoding.processes import alone
     from maskwalk.denoisers.language.source import is_text_model
     from maskwalk.errors import whole
 
+    alone("diagnose")
     plugins = bring_in(include)
     specs = specs_in(samplers)
     orders = whole("orders", orders, 1)

@@ -98,9 +98,11 @@ def evaluate(
     from maskwalk.bench.subject import Subject
     from maskwalk.bench.verdict.run import evaluate as verdict_on
     from maskwalk.decoding.draw import read_draw
+    from maskwalk.decoding.processes import alone
     from maskwalk.report.verdict import write_verdicts
     from maskwalk.report.words import typed
 
+    alone("evaluate")
     plugins = bring_in(include)
     options = options_of(tokenizer, rows, model_option)
     if denoiser is not None:

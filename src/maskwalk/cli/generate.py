@@ -75,8 +75,8 @@ def generate(
     cache: Annotated[
         str | None,
         typer.Option(
-            help="prefix or dual: keys and values kept within a block. Changes the result; at one "
-            "row of 8 billion parameters on an H200 it saved no time (benchmarks/RESULTS.md)."
+            help="prefix or dual: keys and values kept within a block. Changes the result; what it "
+            "saves depends on model and machine (benchmarks/RESULTS.md)."
         ),
     ] = None,
     chat: Annotated[bool, typer.Option(help="Wrap the prompt in the chat template.")] = False,

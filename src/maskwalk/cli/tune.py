@@ -97,9 +97,11 @@ def tune(
     from maskwalk.bench.tuning.search import FILE, Search, check_budgets, load_rows
     from maskwalk.decoding.draw import decoding_of, read_draw
     from maskwalk.decoding.presets import around, around_line
+    from maskwalk.decoding.processes import alone
     from maskwalk.denoisers.language.source import is_text_model
     from maskwalk.samplers import SAMPLERS
 
+    alone("tune")
     plugins = bring_in(include)
     seed = seed_number("seed", seed)
     place = engines.engine_named(engine, workers, device, plugins, timeout, address, gpus)

@@ -61,8 +61,10 @@ def consistency(
     from maskwalk.analysis.paths import along_paths, batch_for, minus
     from maskwalk.bench.subject import short
     from maskwalk.bench.texts import batch_on
+    from maskwalk.decoding.processes import alone
     from maskwalk.samplers import SAMPLERS
 
+    alone("text consistency")
     bring_in(include)
     whole("orders", orders, 2, 10_000), whole("count", count, 1), whole("skip", skip, 0)
     real("revealed", revealed, 0.0, 1.0), seed_number("seed", seed)

@@ -77,11 +77,13 @@ def score(
     from maskwalk.bench.scoring import READING, Exam, exam_jobs
     from maskwalk.decoding.draw import preset_sampler, read_draw
     from maskwalk.decoding.presets import around
+    from maskwalk.decoding.processes import alone
     from maskwalk.samplers import SAMPLERS
     from maskwalk.stats import half_width, settled_se
     from maskwalk.worlds.metrics import METRICS
     from maskwalk.worlds.text.questions import read_questions
 
+    alone("text score")
     plugins = bring_in(include)
     every = read_questions(questions)
     drawn, broken = read_draw(preset, draw, ties)
