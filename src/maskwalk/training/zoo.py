@@ -23,6 +23,7 @@ from maskwalk.worlds.world import WORLDS, World, build_world
 
 LENGTH, HELD = 24, 1_000
 TRAIN_SEED, HELD_SEED = 1, 2  # of the walks; the graph and the weights have their own
+SMALL: dict[str, Any] = {"hidden": 64, "cond": 16, "blocks": 4, "heads": 2}
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class Recipe:
     graph_seed: int = 0
     masking: str = PLAIN
     output: str = SOFTMAX
+    small: bool = False
 
     def law(self) -> WalkLaw:
         """The law of its walks."""
@@ -44,8 +46,9 @@ class Recipe:
         )
 
     def config(self) -> DDiTConfig:
-        """The paper's network."""
-        return DDiTConfig(vocab_size=500, length=LENGTH, output=self.output)
+        """The paper's network, or a small one of 0.3 million parameters."""
+        paper = DDiTConfig(vocab_size=500, length=LENGTH, output=self.output)
+        return replace(paper, **SMALL) if self.small else paper
 
     def about(self) -> dict[str, Any]:
         """What the manifest says of it."""
@@ -75,8 +78,7 @@ class WorldRecipe:
     def config(self) -> DDiTConfig:
         """A network of 0.23 million parameters."""
         law = self.law()
-        small = DDiTConfig(law.vocab_size, law.length, hidden=64, cond=16, blocks=4, heads=2)
-        return replace(small, output=self.output)
+        return DDiTConfig(law.vocab_size, law.length, output=self.output, **SMALL)
 
     def about(self) -> dict[str, Any]:
         """What the manifest says of it."""
@@ -149,16 +151,36 @@ FRONTIER = {
     f"deg7_{name}": Recipe(DEGREE_7, LAZY, dropout=0.0, masking=masking)
     for name, masking in MASKED.items()
 }
-COARSE = {
-    f"{name}_coarse": replace(recipe, dropout=0.0, masking="coarse(share=0.5)")
-    for name, recipe in RECIPES.items()
-    if name in ("st_er_deg7", "two_b1", "chain_m10", "distant_k")
+# To decode in few calls (docs/frontier.md): mostly coarse contexts, and the same with a chain as
+# the output of a small network. `st_er_deg7_coarse` is shipped, with its first seed.
+MOSTLY = "coarse(share=0.9)"
+CHAIN_OUTPUT = "chain(rank=128)"
+WALKED = ("st_er_deg7", "two_b1", "chain_m10", "distant_k")
+SOLVED = ("sudoku", "addition", "hierarchy", "potts")
+CONTEXTS = {
+    f"{name}_softmax": replace(RECIPES[name], dropout=0.0, masking=MOSTLY) for name in WALKED
 }
-# Memorises its walks in a long run (docs/frontier.md).
-COARSE["st_er_deg7_coarse_most"] = replace(COARSE["st_er_deg7_coarse"], masking="coarse(share=0.9)")
-COARSE_WORLDS = {
-    f"{name}_coarse": replace(WORLD_RECIPES[name], masking="coarse(share=0.5)")
-    for name in ("sudoku", "addition", "hierarchy", "potts")
+CHAINED = {
+    f"{name}_coarse": replace(
+        RECIPES[name], dropout=0.0, masking=MOSTLY, output=CHAIN_OUTPUT, small=True
+    )
+    for name in WALKED
+}
+SEEDS = {
+    f"st_er_deg7_coarse{again}": CHAINED["st_er_deg7_coarse"] for again in ("", "_seed1", "_seed2")
+}
+OUTPUT = {
+    "deg7_entmax": replace(CONTEXTS["st_er_deg7_softmax"], output="entmax(alpha=1.5)"),
+    "deg7_chain": replace(CONTEXTS["st_er_deg7_softmax"], output=CHAIN_OUTPUT),
+}
+# Memorises its walks in a long run.
+MEMORISED = {"st_er_deg7_coarse_most": CONTEXTS["st_er_deg7_softmax"]}
+CONTEXT_WORLDS = {
+    f"{name}_softmax": replace(WORLD_RECIPES[name], masking=MOSTLY) for name in SOLVED
+}
+CHAINED_WORLDS = {
+    f"{name}_coarse": replace(WORLD_RECIPES[name], masking=MOSTLY, output="chain(rank=32)")
+    for name in SOLVED
 }
 AnyRecipe = Recipe | WorldRecipe
 GROUPS: dict[str, Mapping[str, AnyRecipe]] = {
@@ -168,8 +190,13 @@ GROUPS: dict[str, Mapping[str, AnyRecipe]] = {
     "suspects_b8": SUSPECTS_B8,
     "worlds": WORLD_RECIPES,
     "frontier": FRONTIER,
-    "coarse": COARSE,
-    "coarse_worlds": COARSE_WORLDS,
+    "contexts": CONTEXTS,
+    "chained": CHAINED,
+    "seeds": SEEDS,
+    "outputs": OUTPUT,
+    "memorised": MEMORISED,
+    "context_worlds": CONTEXT_WORLDS,
+    "chained_worlds": CHAINED_WORLDS,
 }
 
 
