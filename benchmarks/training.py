@@ -1,7 +1,7 @@
 """How long a training step takes, and where the time goes.
 
     PYTHONPATH=src python benchmarks/training.py                  # an accelerator, about 2 minutes
-    PYTHONPATH=src python benchmarks/training.py --only zoo       # just the batched zoo
+    PYTHONPATH=src python benchmarks/training.py --only eager,zoo # just these two
     PYTHONPATH=src python benchmarks/training.py --device cpu
     PYTHONPATH=src python benchmarks/training.py --text masked    # or causal: the models of text
 
@@ -137,10 +137,11 @@ def profile(stepper: Stepper, models: int, steps: int = 20) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--only", default="", help="eager, compiled, graph or zoo")
+    parser.add_argument("--only", default="", help="of eager, compiled, graph and zoo, with commas")
     parser.add_argument("--text", default="", help="masked or causal")
     args = parser.parse_args()
     config, settings, device = DDiTConfig(), Settings(), args.device
+    only = args.only.split(",") if args.only else ["eager", "compiled", "graph", "zoo"]
     steps = 200 if device != "cpu" else 2
     if args.text:
         plan = Plan(args.text)
@@ -152,7 +153,7 @@ def main() -> None:
     rows: list[tuple[str, float]] = []
 
     def measure(kind: str, label: str, models: int, make: Callable[[], Callable]) -> None:
-        if args.only and args.only != kind:
+        if kind not in only:
             return
         begun = time.perf_counter()
         run = make()
@@ -173,15 +174,15 @@ def main() -> None:
         measure("graph", "ours, eager", 1, lambda: stepper(1).advance)
     else:
         measure("compiled", "compiled", 1, lambda: stepper(1, graph=False).advance)
-        one = stepper(1)
+        one = stepper(1) if "graph" in only else None
         measure("graph", "one CUDA graph", 1, lambda: one.advance)
-        if args.only in ("", "zoo") and not args.text:
-            zoo = stepper(MODELS)
+        zoo = stepper(MODELS) if "zoo" in only and not args.text else None
+        if zoo is not None:
             measure("zoo", f"one CUDA graph, {MODELS} models batched", MODELS, lambda: zoo.advance)
-    print(f"  {'floor: the arithmetic alone':34s} {floor:9.3f}")
-    if device != "cpu" and args.text:
+    print(f"  {'floor: the arithmetic alone':34s} {floor:9.3f}", flush=True)
+    if device != "cpu" and (args.text and one is not None):
         profile(one, 1)
-    elif device != "cpu" and args.only in ("", "zoo"):
+    elif device != "cpu" and zoo is not None:
         profile(zoo, MODELS)
 
 
