@@ -4,6 +4,7 @@ import itertools
 import json
 import math
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from maskwalk.resources import zoo_manifest
 from maskwalk.samplers import SAMPLERS
 from maskwalk.streams import Streams
 from maskwalk.training.fit_text import Plan, fit_text, total_nats
+from maskwalk.training.maskings import MASKINGS
 from maskwalk.training.pack import pack
 from maskwalk.worlds.text.corpus import prepare
 from maskwalk.worlds.text.passages import token_bytes
@@ -284,12 +286,29 @@ def test_training_goes_on_after_a_kill_and_keeps_its_directory(
     )
 
 
+@pytest.mark.parametrize(
+    "masking", ["coarse(share=0.9)", "along(sampler=bisection(), every=2, sequences=16)"]
+)
+def test_a_masking_is_learned_in_and_said(books: TinyBooks, tmp_path: Path, masking: str) -> None:
+    usual = fit_text(books.corpus, plan("masked", 3), tmp_path / "usual")
+    other = fit_text(books.corpus, replace(plan("masked", 3), masking=masking), tmp_path / "other")
+    assert other.about["masking"] == other.about["text"]["masking"] == MASKINGS.canonical(masking)
+    assert "masking" not in usual.about
+    differ = [
+        not torch.equal(a, b)
+        for a, b in zip(usual.denoiser.weights.values(), other.denoiser.weights.values())
+    ]
+    assert any(differ)
+
+
 def test_plans_that_make_no_sense() -> None:
     for given, says in (
         ({"kind": "autoregressive"}, r"Unknown kind 'autoregressive'.*causal, masked"),
         ({"size": "huge"}, r"Unknown size 'huge'.*base, small"),
         ({"length": 1}, "length must be a whole number at least 2"),
         ({"tested": 0}, "tested must be a whole number at least 1"),
+        ({"masking": "coarse(share=2)"}, "share must be a number from 0 to 1"),
+        ({"kind": "causal", "masking": "coarse"}, "A causal model has no masks to place"),
     ):
         with pytest.raises(MaskwalkError, match=says):
             Plan(**given)

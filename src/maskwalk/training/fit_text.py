@@ -21,12 +21,13 @@ from maskwalk import resources
 from maskwalk.denoisers.files import load_pretrained, save_pretrained
 from maskwalk.denoisers.language.books import BookModel, load_books
 from maskwalk.denoisers.network.weights import DDiTConfig
-from maskwalk.errors import one_of, whole
+from maskwalk.errors import MaskwalkError, one_of, whole
 from maskwalk.resources import write_file
 from maskwalk.training.checkpoints import name_in
 from maskwalk.training.loop import train
+from maskwalk.training.maskings import MASKINGS
 from maskwalk.training.objective import bound
-from maskwalk.training.settings import Job, Settings
+from maskwalk.training.settings import PLAIN, Job, Settings
 from maskwalk.training.step import arithmetic
 from maskwalk.worlds.text.corpus import Corpus
 from maskwalk.worlds.text.metrics import bits_per_byte, perplexity
@@ -53,8 +54,16 @@ class Plan:
     dropout: float = 0.1
     seed: int = 0
     tested: int = 512  # passages of the test split; a causal model is cheap: all of them
+    masking: str = PLAIN  # in which contexts a masked model learns (maskings.py)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "masking", MASKINGS.canonical(self.masking))
+        MASKINGS.build(self.masking)  # its numbers are checked
+        if self.kind == "causal" and self.masking != PLAIN:
+            raise MaskwalkError(
+                f"A causal model has no masks to place: --masking {self.masking} is for "
+                "--kind masked."
+            )
         one_of("kind", self.kind, KINDS)
         one_of("size", self.size, tuple(SIZES))
         whole("length", self.length, 2)
@@ -93,6 +102,7 @@ def fit_text(
         plan.seed,
         plan.dropout,
         corpus.chosen("valid", plan.length, VALID),
+        masking=plan.masking,
     )
     about = {
         "text": asdict(plan),

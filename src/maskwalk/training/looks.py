@@ -54,7 +54,7 @@ class Looks:
         count = self.masking.sequences
         streams = Streams(seed, look * count + torch.arange(count, device=walks.device))
         u = streams.uniform(Purpose.TRAIN, 0, 1 + EXTRA)
-        walks = walks[(u[:, 0] * len(walks)).long()]
+        walks = walks[(u[:, 0] * len(walks)).long()].to(torch.int64)
         for mine, new in zip(
             self.table, contexts(self.masking, denoiser, walks, streams, u[:, 1:])
         ):

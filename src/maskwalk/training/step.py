@@ -10,6 +10,8 @@ Gradients of several processes are summed before clipping, so every process make
 """
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -81,6 +83,21 @@ def update(
     step.add_(1)
 
 
+@contextmanager
+def tensor_cores() -> Iterator[None]:
+    """Products of float32 on an accelerator's tensor cores, whose inputs keep 11 bits.
+
+    Those of a step are a chain's messages, sums of positive terms: a training step bears that
+    error, and three models with a chain take 5.0 ms instead of 8.2. Answers stay in full float32.
+    """
+    before = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = True
+    try:
+        yield
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = before
+
+
 class Stepper:
     """Trains the models of a run, `advance(n)` steps at a time."""
 
@@ -120,7 +137,7 @@ class Stepper:
         self._objective: Any = self.objective
         self._update: Any = update
         if on_cuda if compiled is None else compiled:
-            # The conditioning's float32 products are tiny; a chain's have to be exact.
+            # Said while compiling where they are off outside of a step.
             warnings.filterwarnings("ignore", "TensorFloat32 tensor cores", UserWarning)
             self._objective = torch.compile(self.objective, fullgraph=True, dynamic=False)
             self._update = torch.compile(update, fullgraph=True, dynamic=False)
@@ -140,8 +157,9 @@ class Stepper:
     def _one(self) -> None:
         matrices = self.parts[0].weights if self.copy is None else self.copy
         leaves = [t.detach().requires_grad_() for t in (matrices, self.parts[1].weights)]
-        losses = self._objective(*leaves)
-        gradients = list(torch.autograd.grad(losses.sum(), leaves))
+        with tensor_cores():
+            losses = self._objective(*leaves)
+            gradients = list(torch.autograd.grad(losses.sum(), leaves))
         losses = losses.detach()
         if self.world > 1:
             gradients = [g.to(torch.float32) for g in gradients]

@@ -151,37 +151,27 @@ FRONTIER = {
     f"deg7_{name}": Recipe(DEGREE_7, LAZY, dropout=0.0, masking=masking)
     for name, masking in MASKED.items()
 }
-# To decode in few calls (docs/frontier.md): mostly coarse contexts, and the same with a chain as
-# the output of a small network. `st_er_deg7_coarse` is shipped, with its first seed.
+# To decode in few calls (docs/frontier.md): mostly coarse contexts and a chain as the output of a
+# small network, the same recipe on every world. `st_er_deg7_coarse` is shipped, the first seed.
 MOSTLY = "coarse(share=0.9)"
-CHAIN_OUTPUT = "chain(rank=128)"
-WALKED = ("st_er_deg7", "two_b1", "chain_m10", "distant_k")
+CODESIGNED: dict[str, Any] = {"dropout": 0.0, "masking": MOSTLY, "output": "chain(rank=128)"}
+WALKED = ("two_b1", "chain_m10", "distant_k")
 SOLVED = ("sudoku", "addition", "hierarchy", "potts")
-CONTEXTS = {
-    f"{name}_softmax": replace(RECIPES[name], dropout=0.0, masking=MOSTLY) for name in WALKED
-}
-CHAINED = {
-    f"{name}_coarse": replace(
-        RECIPES[name], dropout=0.0, masking=MOSTLY, output=CHAIN_OUTPUT, small=True
-    )
-    for name in WALKED
-}
 SEEDS = {
-    f"st_er_deg7_coarse{again}": CHAINED["st_er_deg7_coarse"] for again in ("", "_seed1", "_seed2")
+    f"st_er_deg7_coarse{again}": replace(RECIPES["st_er_deg7"], small=True, **CODESIGNED)
+    for again in ("", "_seed1", "_seed2")
 }
-OUTPUT = {
-    "deg7_entmax": replace(CONTEXTS["st_er_deg7_softmax"], output="entmax(alpha=1.5)"),
-    "deg7_chain": replace(CONTEXTS["st_er_deg7_softmax"], output=CHAIN_OUTPUT),
-}
-# Memorises its walks in a long run.
-MEMORISED = {"st_er_deg7_coarse_most": CONTEXTS["st_er_deg7_softmax"]}
+ELSEWHERE = {f"{name}_coarse": replace(RECIPES[name], small=True, **CODESIGNED) for name in WALKED}
+ELSEWHERE_WORLDS = {f"{name}_coarse": replace(WORLD_RECIPES[name], **CODESIGNED) for name in SOLVED}
+# The same contexts without the chain.
+CONTEXTS = {"distant_k_softmax": replace(RECIPES["distant_k"], dropout=0.0, masking=MOSTLY)}
 CONTEXT_WORLDS = {
     f"{name}_softmax": replace(WORLD_RECIPES[name], masking=MOSTLY) for name in SOLVED
 }
-CHAINED_WORLDS = {
-    f"{name}_coarse": replace(WORLD_RECIPES[name], masking=MOSTLY, output="chain(rank=32)")
-    for name in SOLVED
-}
+# Outputs with exact zeros, and a long run that memorises its walks: the paper's network.
+PLAIN_OUTPUT = replace(RECIPES["st_er_deg7"], dropout=0.0, masking=MOSTLY)
+ZEROS = {"deg7_entmax": replace(PLAIN_OUTPUT, output="entmax(alpha=1.5)")}
+MEMORISED = {"st_er_deg7_coarse_most": PLAIN_OUTPUT}
 AnyRecipe = Recipe | WorldRecipe
 GROUPS: dict[str, Mapping[str, AnyRecipe]] = {
     "zoo": RECIPES,
@@ -190,13 +180,13 @@ GROUPS: dict[str, Mapping[str, AnyRecipe]] = {
     "suspects_b8": SUSPECTS_B8,
     "worlds": WORLD_RECIPES,
     "frontier": FRONTIER,
-    "contexts": CONTEXTS,
-    "chained": CHAINED,
     "seeds": SEEDS,
-    "outputs": OUTPUT,
-    "memorised": MEMORISED,
+    "elsewhere": ELSEWHERE,
+    "elsewhere_worlds": ELSEWHERE_WORLDS,
+    "contexts": CONTEXTS,
     "context_worlds": CONTEXT_WORLDS,
-    "chained_worlds": CHAINED_WORLDS,
+    "zeros": ZEROS,
+    "memorised": MEMORISED,
 }
 
 

@@ -23,6 +23,12 @@ def train(
     batch: Annotated[int, typer.Option(help="Passages per step.")] = 256,
     length: Annotated[int, typer.Option(help="Tokens in a passage.")] = 256,
     dropout: Annotated[float, typer.Option(help="Dropout rate.")] = 0.1,
+    masking: Annotated[
+        str,
+        typer.Option(
+            help="In which contexts a masked model learns: uniform, 'coarse(share=0.5)', …"
+        ),
+    ] = "uniform",
     seed: Annotated[int, typer.Option(help="Seed of weights, order and noise.")] = 0,
     tested: Annotated[int, typer.Option(help="Test passages, of a masked model.")] = 512,
     scorer: Annotated[
@@ -46,7 +52,7 @@ def train(
     from maskwalk.training.fit_text import HELD, Plan, fit_text
     from maskwalk.worlds.text.corpus import Corpus
 
-    plan = Plan(kind, size, length, steps, batch, dropout, seed, tested)
+    plan = Plan(kind, size, length, steps, batch, dropout, seed, tested, masking)
     corpus = Corpus.load(data)
     most = min(HELD, len(corpus.passages("test", length))) - 1  # one is kept as a reference
     if scorer is not None and (kind == "causal" or not is_books(scorer)):
