@@ -147,5 +147,5 @@ def _limits(about: dict[str, Any]) -> str:
     config = DDiTConfig.from_json(about["config"])
     small = "" if config.parameters > PAPER else SMALL
     if config.head.joint:
-        small = "; its output suits worlds whose tokens depend on their neighbours (docs/frontier.md)"
+        small = "; its output suits tokens that depend on their neighbours (docs/frontier.md)"
     return f"knows one world at {config.length} positions{small}"
