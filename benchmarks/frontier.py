@@ -11,6 +11,7 @@ between endpoints) and KL. A truncated draw has no finite KL, and stands last in
 """
 
 import argparse
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf
@@ -19,7 +20,6 @@ from typing import Any
 
 from maskwalk.bench.labels import samplers as labels
 from maskwalk.bench.records import Record, latest, load_records
-from worlds_answers import number, table
 
 RESULTS = Path(__file__).parent.parent / "results"
 SEEDS = ("st_er_deg7_coarse", "st_er_deg7_coarse_seed1", "st_er_deg7_coarse_seed2")
@@ -119,29 +119,31 @@ def verify(name: str, *words: str) -> str:
 def front_table(task: str = "unconditional") -> str:
     """The front as a Markdown table."""
     head = ["model", "sampler", "draws", "calls", "coherence", "TV excess", "KL per token"]
+    rows = [head, ["---"] * len(head), *(_row(point) for point in front(measured(task)))]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
-    def shown(value: float | None, digits: int) -> str:
-        return "–" if value is None else number(value, None, digits)
 
-    rows = (
-        [
-            point.model,
-            point.sampler,
-            point.draw,
-            f"{point.calls:.1f}",
-            number(point.coherence, None),
-            shown(point.excess, 4),
-            "infinite" if point.kl is None else shown(point.kl, 4),
-        ]
-        for point in front(measured(task))
-    )
-    return table(head, rows)
+def _row(point: Point) -> list[str]:
+    def shown(value: float | None, digits: int, none: str = "–") -> str:
+        return none if value is None else re.sub(r"^0\.", ".", f"{value:.{digits}f}")
+
+    return [
+        point.model,
+        point.sampler,
+        point.draw,
+        f"{point.calls:.1f}",
+        shown(point.coherence, 3),
+        shown(point.excess, 4),
+        shown(point.kl, 4, "infinite"),
+    ]
 
 
 def figure(task: str, file: Path) -> None:
     """Three panels with one vertical axis."""
+    from matplotlib import rcParams
     from matplotlib.figure import Figure
 
+    rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "frontier", "font.size": 9})
     every = [*points("atlas", task, "zoo:st_er_deg7"), *measured(task)]
     panels: list[tuple[str, str]] = [
         ("calls", "calls per walk"),
@@ -166,6 +168,10 @@ def figure(task: str, file: Path) -> None:
                     linewidths=0.9,
                     alpha=0.5 if models == ("shipped",) else 0.95,
                 )
+        for p in (p for p in every if p.sampler.startswith("random") and "chain" in p.model):
+            if getattr(p, key) is not None and p.exact and p.model.endswith("0"):
+                where = (getattr(p, key), p.coherence)
+                axis.annotate("random ×4", where, (0, 8), textcoords="offset points", ha="center")
         axis.set_xlabel(title)
         if key != "excess":
             axis.set_xscale("log")
