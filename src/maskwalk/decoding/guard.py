@@ -47,6 +47,14 @@ def _foreign(kind: type) -> bool:
     return any(base.__module__.partition(".")[0] != PACKAGE for base in mine)
 
 
+def knows_world(sampler: "Sampler") -> bool:
+    """Whether code that is not this package's is told which world it runs in."""
+    fields = getattr(sampler, "__dataclass_fields__", ())
+    own = sampler.in_world.__module__.partition(".")[0] != PACKAGE
+    told = own or (_foreign(type(sampler)) and "world" in fields)
+    return told or any(map(knows_world, sampler._parts().values()))
+
+
 class Shown:
     """What a foreign policy is shown beside marginals, as it was before it chose."""
 
