@@ -222,6 +222,16 @@ class SaysWonderful(Copies):
     law_kind = "wonderful"  # type: ignore[assignment]
 
 
+class Pretends(Sampler):
+    """Copies, under the name of a class of the package."""
+
+    law_kind = "exact"  # type: ignore[assignment]
+    step = Copies.step
+
+
+Pretends.__module__, Pretends.__name__ = "maskwalk.samplers.bisection", "Bisection"
+
+
 @dataclass(frozen=True)
 class Knows(Sampler):
     """One call for form's sake; the sequence is drawn from the world that it is told."""
