@@ -19,7 +19,7 @@ from maskwalk.denoisers.language.base import TextDenoiser
 from maskwalk.denoisers.language.causal import Causal
 from maskwalk.denoisers.language.checkpoint import Checkpoint, describe_checkpoint
 from maskwalk.denoisers.language.gguf import gguf_in, unpacked
-from maskwalk.denoisers.language.masked import Masked
+from maskwalk.denoisers.language.masked import Masked, place_of
 from maskwalk.denoisers.language.mdlm import load_mdlm
 from maskwalk.denoisers.language.model import LanguageModel
 from maskwalk.denoisers.language.networks import native_network, network_of
@@ -119,7 +119,7 @@ def _causal(network: Any, reader: Any, ends: Ends, rows: int, cache: bool) -> La
         network, begin=first, adds=bool(begin), cache=cache, rows=rows, forbidden=never
     )
     limit = longest(network.config, reader)
-    where, stop = place_of(network), ends[0] if ends else None
+    where, stop = str(place_of(network)), ends[0] if ends else None
     return LanguageModel(denoiser, reader, (), (), stop, limit, device=where, more_ends=ends[1:])
 
 
@@ -131,7 +131,7 @@ def _masked(
     never = forbidden_tokens(reader, int(network.config.vocab_size), ends)
     denoiser = Masked(network, mask_id=mask_id, shifted=shifted, rows=rows, forbidden=never)
     limit = longest(network.config, reader)
-    where, stop = place_of(network), ends[0] if ends else None
+    where, stop = str(place_of(network)), ends[0] if ends else None
     return LanguageModel(
         denoiser, reader, begin, end, stop, limit, device=where, more_ends=ends[1:]
     )
@@ -153,14 +153,6 @@ def mask_of(mask: int | str | None, reader: Any, known: Checkpoint, directory: P
             "id or text: mask=… (--mask)."
         )
     return int(named.pop())
-
-
-def place_of(network: Any) -> str:
-    """The device that reads tokens: where the embeddings are."""
-    weight = network.get_input_embeddings().weight
-    hook = getattr(network.get_input_embeddings(), "_hf_hook", None)
-    where = getattr(hook, "execution_device", None)
-    return str(weight.device if where is None else torch.device(where))
 
 
 def find(source: str | Path) -> Path:
