@@ -6,7 +6,6 @@ the CPU's, on any machine.
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest

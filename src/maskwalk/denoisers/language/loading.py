@@ -8,12 +8,10 @@ given out, a model is asked a few questions that a wrong one does not answer (se
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-import torch
 
 from maskwalk.denoisers.language.base import TextDenoiser
 from maskwalk.denoisers.language.causal import Causal
@@ -39,7 +37,8 @@ from maskwalk.errors import MaskwalkError, memory_ran_out, one_of
 from maskwalk.resources import need, quiet, zoo_manifest
 
 HF = "hf:"
-FILES = ["*.json", "*.safetensors", "*.txt", "*.model", "*.jinja", "*.py"]
+READERS = ("*.json", "*.txt", "*.model", "*.jinja")  # tokenizers and settings
+FILES = (*READERS, "*.safetensors", "*.py")
 
 
 def load(
@@ -174,7 +173,9 @@ def find(source: str | Path) -> Path:
     try:
         with quiet():
             hub.utils.disable_progress_bars()
-            return Path(hub.snapshot_download(name, allow_patterns=FILES, local_files_only=offline))
+            return Path(
+                hub.snapshot_download(name, allow_patterns=list(FILES), local_files_only=offline)
+            )
     except Exception as problem:  # of the network, of the hub, of the name: all mean the same here
         why = "HF_HUB_OFFLINE is set" if offline else str(problem).strip().split("\n")[0]
         raise MaskwalkError(
@@ -208,10 +209,16 @@ def _mdlm(
     )
 
 
-def weights_hash(directory: Path) -> str:
-    """What tells models in directories of one name apart: the content of their weights."""
+def content_hash(files: Iterable[Path]) -> str:
+    """What tells models in directories of one name apart: the names and content of their files."""
     digest = hashlib.sha256()
-    for file in sorted(directory.glob("*.safetensors")):
+    for file in files:
         with file.open("rb") as data:
-            digest.update(hashlib.file_digest(data, "sha256").digest())
+            content = hashlib.file_digest(data, "sha256").digest()
+        digest.update(file.name.encode() + b"\0" + content)
     return digest.hexdigest()
+
+
+def read_of(directory: Path, kinds: Sequence[str] = FILES) -> list[Path]:
+    """The files in a directory that a model and its tokenizer are made of."""
+    return sorted({file for kind in kinds for file in directory.glob(kind) if file.is_file()})
