@@ -95,6 +95,25 @@ def read_options(given: Iterable[str]) -> dict[str, Any]:
     return options
 
 
+def read_pairs(text: str) -> dict[str, str]:
+    """`a=b,c=f(x=1, y=2)`, the harness's --model_args, as a table: commas inside brackets belong to
+    a spec."""
+    parts, depth = [""], 0
+    for sign in text:
+        depth += (sign in "([") - (sign in ")]")
+        if sign in ",;" and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += sign
+    found: dict[str, str] = {}
+    for part in filter(str.strip, parts):
+        key, equals, value = part.partition("=")
+        if not equals:
+            raise MaskwalkError(f"--model_args is key=value,key=value: not {part.strip()!r}.")
+        found[key.strip()] = value.strip()
+    return found
+
+
 def text_weights(name: str, options: Options | None = None) -> dict[str, str]:
     """What tells two models of one name apart: name -> hash of the user's file, or of weights,
     settings and tokenizer."""
