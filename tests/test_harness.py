@@ -108,7 +108,7 @@ def test_a_causal_model_is_scored_behind_what_its_tokenizer_adds(
     def alone(read: list[int]) -> float:
         with torch.no_grad():
             logits = own.model(torch.tensor([[*read, *after]])).logits[0]
-        logits[:, list(t for t in own.forbidden if t < logits.shape[1])] = -torch.inf
+        logits[:, [t for t in own.forbidden if t < logits.shape[1]]] = -torch.inf
         steps = range(len(read) - 1, len(read) + len(after) - 1)
         return sum(float(logits[i].log_softmax(-1)[t]) for i, t in zip(steps, after))
 

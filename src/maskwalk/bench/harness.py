@@ -242,7 +242,8 @@ class MaskwalkLM(LM):  # type: ignore[misc]  # the harness has no types
         numbers = torch.tensor([ask.number for ask in asks], device=row.device)
         streams = Streams(self.seed, numbers)
         told: dict[str, Any] = {"streams": streams, "ties": self.ties}
-        denoiser = self.denoiser.plain() if asks[0].bare else self.denoiser
+        denoiser: Any = self.denoiser
+        denoiser = denoiser.plain() if asks[0].bare else denoiser
         found = replay(self.rule, denoiser, row, draw=self.draw, given=given, **told)
         log_probs = [float(value) for value in found.log_prob.sum(1)]
         if not any(ask.greedy for ask in asks):
