@@ -109,8 +109,15 @@ def _load(
     device: str,
     version: tuple[Any, ...],
 ) -> tuple[LanguageModel, Passages]:
-    loaded = text_model(model, device=device, options=dict(options))
+    loaded = _loaded(model, options, device, version)
     return loaded, passages_for(loaded, texts, length)
+
+
+@lru_cache(maxsize=1)
+def _loaded(
+    model: str, options: tuple[tuple[str, Any], ...], device: str, version: tuple[Any, ...]
+) -> LanguageModel:
+    return text_model(model, device=device, options=dict(options))
 
 
 @lru_cache(maxsize=16)
