@@ -251,6 +251,24 @@ def test_no_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         load("hf:not a name!")
 
 
+@pytest.mark.parametrize("revision", [None, "9a4d1b3"])
+def test_a_revision_of_the_hub(
+    revision: str | None, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NAME@REVISION; without one the hub's default."""
+    asked: list[Any] = []
+
+    def snapshot(name: str, **told: Any) -> str:
+        asked.append((name, told["revision"]))
+        assert "*.safetensors" in told["allow_patterns"]
+        return str(folder / "bert")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot)
+    name = "somebody/bert" if revision is None else f"somebody/bert@{revision}"
+    assert load(f"hf:{name}").longest == load(folder / "bert").longest
+    assert asked == [("somebody/bert", revision)]
+
+
 def test_remote_code_and_precision_are_asked_for(folder: Path, tmp_path: Path) -> None:
     remote = copy_of(folder / "dream", tmp_path / "remote")
     config = json.loads((remote / "config.json").read_text())

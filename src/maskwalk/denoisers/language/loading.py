@@ -155,7 +155,8 @@ def mask_of(mask: int | str | None, reader: Any, known: Checkpoint, directory: P
 
 
 def find(source: str | Path) -> Path:
-    """The directory itself, or where the hub's files of that name are (fetched if need be)."""
+    """The directory itself, or where the hub's files of that name are (fetched if need be);
+    NAME@REVISION is a branch, a tag or a commit."""
     name = str(source).removeprefix(HF)
     if name.startswith("zoo:"):
         text = "tokenizer" in zoo_manifest().get(name.removeprefix("zoo:"), {})
@@ -169,13 +170,13 @@ def find(source: str | Path) -> Path:
     if Path(name).is_dir():
         return Path(name)
     hub = need("huggingface_hub")
+    where, _, revision = name.partition("@")
     offline = os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE")
     try:
         with quiet():
             hub.utils.disable_progress_bars()
-            return Path(
-                hub.snapshot_download(name, allow_patterns=list(FILES), local_files_only=offline)
-            )
+            told = {"allow_patterns": list(FILES), "local_files_only": offline}
+            return Path(hub.snapshot_download(where, revision=revision or None, **told))
     except Exception as problem:  # of the network, of the hub, of the name: all mean the same here
         why = "HF_HUB_OFFLINE is set" if offline else str(problem).strip().split("\n")[0]
         raise MaskwalkError(
