@@ -264,7 +264,6 @@ def test_a_figures_heading_is_not_cut(width: float) -> None:
     assert figure.texts[0].get_text().count("\n") == (width < 4)
 
 
-
 @pytest.mark.parametrize("suffix", ["svg", "pdf"])
 def test_figures_are_files_that_open(tmp_path: Path, suffix: str):
     records = small(modes=1)
