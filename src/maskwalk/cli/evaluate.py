@@ -41,7 +41,10 @@ def evaluate(
         typer.Option(help=f"Instead of a suite, a model of text: {MODELS}"),
     ] = None,
     texts: Texts = None,
-    length: Annotated[int, typer.Option(help="Of text: tokens of a passage.")] = 64,
+    length: Annotated[
+        int | None,
+        typer.Option(help="Of text: tokens of a passage \\[64, or as many as there are]."),
+    ] = None,
     count: Annotated[int, typer.Option(help="Of text: held-out passages.")] = 32,
     written: Annotated[int, typer.Option(help="Of text: texts that a setting writes.")] = 16,
     paths: Annotated[int, typer.Option(help="Of text: paths of a stochastic policy.")] = 4,
@@ -162,10 +165,10 @@ def _on_text(
     place: "Engine",
 ) -> None:
     """The verdict with a model of text."""
-    from maskwalk.bench.text_diagnosis import resolved
+    from maskwalk.bench.text_diagnosis import USUAL, resolved
     from maskwalk.bench.verdict.on_text import evaluate_on_text
 
-    subject, notes = resolved(subject, device)
+    subject, notes = resolved(subject, device, USUAL)
     say_notes([f"Note: {note}." for note in notes])
     with (
         tempfile.TemporaryDirectory() as nowhere,
