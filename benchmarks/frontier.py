@@ -20,6 +20,7 @@ from typing import Any
 
 from maskwalk.bench.labels import samplers as labels
 from maskwalk.bench.records import Record, latest, load_records
+from maskwalk.report.drawing import saved
 
 RESULTS = Path(__file__).parent.parent / "results"
 SEEDS = ("st_er_deg7_coarse", "st_er_deg7_coarse_seed1", "st_er_deg7_coarse_seed2")
@@ -159,13 +160,14 @@ def figure(task: str, file: Path) -> None:
                 mine = [p for p in mine if getattr(p, key) is not None]
                 if key != "calls":
                     mine = [p for p in mine if p.model != "shipped"]
-                axis.scatter(
+                axis.plot(
                     [getattr(p, key) for p in mine],
                     [p.coherence for p in mine],
-                    s=14 if models == ("shipped",) else 26,
-                    facecolors=colour if exact else "none",
-                    edgecolors=colour,
-                    linewidths=0.9,
+                    linestyle="",
+                    marker="o",
+                    markersize=3.5 if models == ("shipped",) else 5,
+                    markerfacecolor=colour if exact else "none",
+                    markeredgecolor=colour,
                     alpha=0.5 if models == ("shipped",) else 0.95,
                 )
         for p in (p for p in every if p.sampler.startswith("random") and "chain" in p.model):
@@ -183,7 +185,7 @@ def figure(task: str, file: Path) -> None:
             axis.minorticks_off()
             axis.set_ylabel("coherence")
     _legend(sheet)
-    sheet.savefig(file, metadata={"Date": None})
+    file.write_bytes(saved(sheet, "svg"))
 
 
 def _legend(sheet: Any) -> None:

@@ -15,6 +15,7 @@ import pytest
 from maskwalk.bench.labels import KNOWN
 from maskwalk.report import write_report
 from maskwalk.report.arrange import arrange
+from maskwalk.report.drawing import slimmed
 from maskwalk.report.estimates import estimate
 from maskwalk.report.layout import rings
 from tests import fake_records
@@ -253,3 +254,14 @@ def test_the_static_legend_has_the_colours_of_the_marks(tmp_path: Path):
     names = [t.text for t in legend.iter(f"{SVG}text")]
     shown = dict(zip(names, (re.findall(r"#[0-9a-f]{6}", u.get("style") or "")[0] for u in uses)))
     assert shown == {f.label: f.light for f in study.families} and len(shown) >= 2
+
+
+def test_a_slimmed_figure_says_the_same(tmp_path: Path) -> None:
+    """Places to a hundredth of a point; what is read, names and versions stay."""
+    svg = b'<g id="a1.2345">\n   <use x="12.345678" y="-0.001"/>\n  <text>0.98765</text>\n</g>'
+    assert slimmed(svg) == (
+        b'<g id="a1.2345">\n<use x="12.35" y="-0"/>\n<text>0.98765</text>\n</g>'
+    )
+    path = write_report(small(modes=1, tasks=1), tmp_path, ("svg",))[0]
+    places = [use.get("x") or "" for use in ElementTree.parse(path).iter(f"{SVG}use")]
+    assert places and all(len(x.partition(".")[2]) <= 2 for x in places)
