@@ -16,7 +16,7 @@ from maskwalk.decoding.kinds import MARK, SHAPED
 from maskwalk.stats import Difference, settled_se
 
 WIDTH = 80
-HEAD = f"{'':15}{'calls':>5}{'coh.':>6}  {'best baseline, at':<19}{'diff.':>5} {'to the front':>16}"
+HEAD = " " * 14 + "calls coh.  best baseline, calls diff.     to the front"
 LEGEND = textwrap.wrap(
     "coh.: share of coherent sequences. best baseline: with at most as many calls, and at how "
     "many. diff.: the difference to it. to the front: to the best mixture of baselines at its "
@@ -211,14 +211,15 @@ def _row(c: Comparison) -> list[str]:
     best, gap = "none so cheap", ""
     if c.best is not None and c.single is not None:
         label = samplers([c.best.sampler])[0].label
-        best, gap = f"{label}, {c.best.calls.mean():.3g}", _signed(c.single.value)
+        at = f"{c.best.calls.mean():.1f}".removesuffix(".0")
+        best, gap = f"{label}, {at}", _signed(c.single.value)
     far = "" if c.front is None else _interval(c.front)
-    numbers = f"{c.calls:>5.1f}{_share(c.coherence):>6}"
-    names = textwrap.wrap(_inside(c.setting), 13), textwrap.wrap(best, 19)
+    numbers = f"{c.calls:>5.1f}{_share(c.coherence):>5}"
+    names = textwrap.wrap(_inside(c.setting), 13), textwrap.wrap(best, 21)
     lines = []
     for row, (own, other) in enumerate(zip_longest(*names, fillvalue="")):
         middle, rest = (numbers, f"{gap:>5} {far:>16} {_mark(c)}") if row == 0 else ("", "")
-        lines.append(f"  {own:<13}{middle:11}  {other:<19}{rest}".rstrip())
+        lines.append(f" {own:<13}{middle:10}  {other:<21}{rest}".rstrip())
     return lines
 
 
