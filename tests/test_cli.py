@@ -87,6 +87,22 @@ def test_theory_knows_how_many_checks_there_are() -> None:
     assert theory.TOTAL["claims"] == len(computed_claims())
 
 
+def test_help_keeps_text_and_machines_apart_from_what_everybody_needs(cli) -> None:
+    boxes = {"Arguments", "Options", "World", "Decoding", "Models of text", "Machines"}
+    for command in ("evaluate", "tune", "diagnose", "sample"):
+        found, box = {}, ""
+        for line in cli(command, "--help")[1].splitlines():
+            box = line.strip("╭╮─ ") if line.startswith("╭") else box
+            if option := re.match(r"│ \*? *(--[\w-]+)", line):
+                found[option[1]] = box
+        assert set(found.values()) <= boxes
+        assert found["--help"] == found["--include"] == found["--json"] == "Options"
+        texts, rays = ("--texts", "--tokenizer", "--model-option"), ("--engine", "--gpus")
+        assert {found.get(name, "Models of text") for name in texts} == {"Models of text"}
+        assert {found.get(name, "Machines") for name in rays} == {"Machines"}
+    assert found["--device"] == "Machines" and found["--graph"] == "World"
+
+
 def test_help_breaks_lines_at_the_window_only() -> None:
     """Docstrings are wrapped in their files; the help has a line per paragraph."""
 

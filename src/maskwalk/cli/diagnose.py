@@ -59,7 +59,12 @@ def diagnose(
     texts: Texts = None,
     tokenizer: Tokenizer = None,
     rows_together: Annotated[
-        int | None, typer.Option("--rows", help="Of an hf: model: sequences read together \\[1].")
+        int | None,
+        typer.Option(
+            "--rows",
+            help="Of an hf: model: sequences read together \\[1].",
+            rich_help_panel=common.TEXT,
+        ),
     ] = None,
     model_option: ModelOption = None,
     seed: common.Seed = 0,
