@@ -17,13 +17,15 @@ from maskwalk.stats import Difference, settled_se
 
 WIDTH = 80
 HEAD = " " * 14 + "calls coh.  best baseline, calls diff.     to the front"
-LEGEND = textwrap.wrap(
-    "coh.: share of coherent sequences. best baseline: with at most as many calls, and at how "
-    "many. diff.: the difference to it. to the front: to the best mixture of baselines at its "
-    "calls, paired by prompt, with a 95 % interval; what follows is after Holm's correction. "
-    "on: a difference of ±… would have been seen four times in five. dominated: a baseline with "
-    "fewer calls is at least as coherent. void: hardly one coherent.",
-    WIDTH,
+LEGEND = (
+    "coh.            share of coherent sequences",
+    "best baseline   the most coherent with at most as many calls; diff.: from it",
+    "to the front    from the best mixture of baselines at the same calls, paired by",
+    "                prompt, with a 95 % interval",
+    "beyond, inside  ahead of the front, or behind it, after Holm's correction",
+    "on              neither is shown; ±… would have been seen four times in five",
+    "dominated       a baseline with fewer calls is at least as coherent",
+    "void            hardly a sequence is coherent",
 )
 SHAPED_LEGEND = (
     f"{MARK}: shaped. It does not only choose where to draw, so it is measured against the",
