@@ -1,4 +1,4 @@
-"""A wheel made in a checkout holds the commit it was made from, for `maskwalk --version` and records."""
+"""A wheel made in a checkout holds its commit, for `maskwalk --version` and for records."""
 
 import subprocess
 import tempfile

@@ -1,6 +1,7 @@
 """What an installed package has: shipped experiments, records and documents by name; completion."""
 
 import os
+import re
 import runpy
 import shutil
 import subprocess
@@ -127,6 +128,23 @@ def test_an_installed_package_has_no_commit_of_the_checkout_around_it(
     monkeypatch.setattr(resources, "PACKAGE", source)
     source.mkdir(parents=True)
     assert len(resources.commit() or "") == 40
+
+
+def test_no_page_loses_words_in_a_narrow_terminal(
+    cli: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tables that fit are tables; of others every row is told, cell by cell."""
+    monkeypatch.setenv("COLUMNS", "80")
+    for page in ("samplers", "which_sampler", "worlds", "experiments", "first_ten_minutes"):
+        code, out, _ = cli("docs", page)
+        assert code == 0 and max(map(len, out.splitlines())) <= 80
+        cut = re.findall(r"\S+…\S*", out)  # an ellipsis of rich; ours stand alone or end a list
+        source = (ROOT / "docs" / f"{page}.md").read_text("utf-8").replace("`", "")
+        assert all(word in source for word in cut), cut
+    flat = " ".join(cli("docs", "samplers")[1].split())
+    for words in ("dependence_bounded source: this project kind: factorised", "calls: adaptive"):
+        assert words in flat
+    assert "graph denoiser" in " ".join(cli("docs", "which_sampler")[1].split())
 
 
 def test_a_wheel_knows_the_commit_it_was_made_from(
