@@ -11,6 +11,8 @@ from maskwalk.bench.labels import KNOWN, SPARE
 from maskwalk.report import write_report
 from maskwalk.report.arrange import arrange
 from maskwalk.report.words import note_words
+from maskwalk.worlds.exact.world import NOTE
+from maskwalk.worlds.walks.oracles.base import LEAK
 from tests import fake_records
 from tests.fake_records import with_coherence
 

@@ -12,7 +12,7 @@ NAME = 28  # columns of a rule
 
 
 def board_lines(found: Sequence[Track]) -> Iterator[str]:
-    """At most 80 columns: places, coherence within each budget, and the area."""
+    """At most 80 columns: places, the quality within each budget, and the area."""
     for track in found:
         scenes = plural(len(track.scenes), "scene")
         yield f"{capital(track.name.replace('_', ' '))}, {track.mode}: {scenes}, {track.quality}"
