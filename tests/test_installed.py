@@ -86,7 +86,8 @@ def test_completion_knows_what_the_tables_know() -> None:
     for name, table in all_tables().items():
         assert set(complete.registered()[complete.TABLES[name]]) == set(table) - own[name], name
     assert set(complete.preset_names()) == set(PRESETS)
-    assert complete.denoisers("zoo:st_er") == ["zoo:st_er_deg7", "zoo:st_er_p0"]
+    models = ["zoo:st_er_deg7", "zoo:st_er_deg7_coarse", "zoo:st_er_p0"]
+    assert complete.denoisers("zoo:st_er") == models
     assert complete.denoisers("or") == ["oracle"]
     assert complete.experiments("quick") == ["quickstart"]
     assert "results/paper" in complete.results("results/")
