@@ -95,6 +95,40 @@ def test_the_likelihood_of_a_continuation_is_the_models_own(model: Any) -> None:
     assert isinstance(written[0], str)
 
 
+@pytest.mark.parametrize("adds", [False, True])
+def test_a_causal_model_is_scored_behind_what_its_tokenizer_adds(
+    adds: bool, tmp_path: Path
+) -> None:
+    """And behind a beginning that the context has already, as a chat's may, no second one."""
+    made = harness.MaskwalkLM(f"hf:{standins.STAND_INS['gpt2'](tmp_path / 'gpt2')}")
+    own = made.model.denoiser
+    own.adds, begin = adds, own.begin
+    before, after = made.model.encode(LINES[0]), made.model.encode(" the door")
+
+    def alone(read: list[int]) -> float:
+        with torch.no_grad():
+            logits = own.model(torch.tensor([[*read, *after]])).logits[0]
+        logits[:, [t for t in own.forbidden if t < logits.shape[1]]] = -torch.inf
+        steps = range(len(read) - 1, len(read) + len(after) - 1)
+        return sum(float(logits[i].log_softmax(-1)[t]) for i, t in zip(steps, after))
+
+    with_begin, without = alone([begin, *before]), alone(before)
+    assert abs(with_begin - without) > 1e-3
+    wanted = [with_begin if adds else without, with_begin, alone([begin])]
+    contexts = [before, [begin, *before], []]
+    asks = [made._ask(i, context, after) for i, context in enumerate(contexts)]
+    assert [score for score, _ in made._scored(asks)] == pytest.approx(wanted, abs=1e-3)
+
+
+def test_a_beginning_that_a_context_has_is_not_given_again(tmp_path: Path) -> None:
+    made = harness.MaskwalkLM(f"hf:{standins.STAND_INS['bert'](tmp_path / 'bert')}")
+    (begin,) = made.model.begin
+    plain, chat = (made.loglikelihood([asked(c, "cat")]) for c in ("the", "[CLS] the"))
+    assert made.model.encode("[CLS] the")[0] == begin and plain == chat
+    texts = [made.generate_until([asked(c, {"max_gen_toks": 6})]) for c in ("the", "[CLS] the")]
+    assert texts[0] == texts[1]
+
+
 def test_what_argmax_draws_write_is_greedy(folder: Path) -> None:
     best = harness.MaskwalkLM(f"hf:{folder / 'llada'}", "left_to_right", draw="draw(temperature=0)")
     (written,) = best.generate_until([asked(LINES[0], {"max_gen_toks": 3})])
@@ -205,6 +239,8 @@ def test_a_context_that_does_not_fit_loses_its_beginning(folder: Path) -> None:
     model = narrow(harness.MaskwalkLM(f"hf:{folder / 'llada'}"))
     text = " ".join(LINES * 9)
     kept = model._fitting(text, 16)
+    turn = "<|eot_id|>"  # tokens that make a chat are kept, too
+    assert model._fitting(f"{text}{turn}the cat", 16).endswith(f"{turn}the cat")
     assert text.endswith(kept.strip()) and len(model.model.encode(kept)) <= model.model.longest - 16
     with pytest.raises(MaskwalkError, match="no room"):
         model._fitting(text, model.model.longest)

@@ -251,6 +251,24 @@ def test_no_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         load("hf:not a name!")
 
 
+@pytest.mark.parametrize("revision", [None, "9a4d1b3"])
+def test_a_revision_of_the_hub(
+    revision: str | None, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NAME@REVISION; without one the hub's default."""
+    asked: list[Any] = []
+
+    def snapshot(name: str, **told: Any) -> str:
+        asked.append((name, told["revision"]))
+        assert "*.safetensors" in told["allow_patterns"]
+        return str(folder / "bert")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot)
+    name = "somebody/bert" if revision is None else f"somebody/bert@{revision}"
+    assert load(f"hf:{name}").longest == load(folder / "bert").longest
+    assert asked == [("somebody/bert", revision)]
+
+
 def test_remote_code_and_precision_are_asked_for(folder: Path, tmp_path: Path) -> None:
     remote = copy_of(folder / "dream", tmp_path / "remote")
     config = json.loads((remote / "config.json").read_text())
@@ -299,6 +317,28 @@ def test_generate_prints_text_and_cost(cli: Any, folder: Path) -> None:
     assert max(found["rounds"][0]) == 6 and min(found["rounds"][0]) == -1
 
 
+def test_a_function_of_the_users_own_writes(cli: Any, folder: Path, tmp_path: Path) -> None:
+    """What it gives is used as it is; a denoiser without a tokenizer has nothing to write with."""
+    file = tmp_path / "own.py"
+    file.write_text(
+        "import maskwalk, torch\n\n\n"
+        f"def words(device):\n    return maskwalk.load({str(folder / 'bert')!r}, device=device)\n"
+        "\n\ndef numbers():\n"
+        "    return maskwalk.Masked(lambda t: torch.zeros(*t.shape, 5), mask_id=4, vocab_size=5)\n"
+    )
+    words = ("--prompt", "the cat", "--length", "12", "--json")
+    found = []
+    for name in (f"{file}:words", f"hf:{folder}/bert"):
+        code, out, err = cli("generate", "--denoiser", name, *words)
+        assert code == 0, err
+        found.append(json.loads(out)["texts"])
+    assert found[0] == found[1]
+    code, out, err = cli("generate", "--denoiser", f"{file}:words", "--mask", "[MASK]", *words)
+    assert code == 2 and "makes the model itself: leave out mask" in " ".join(err.split())
+    code, out, err = cli("generate", "--denoiser", f"{file}:numbers", *words)
+    assert code == 2 and not out and "has no tokenizer" in " ".join(err.split())
+
+
 def test_unmasking_is_in_colour(models: dict[str, LanguageModel]) -> None:
     from maskwalk.cli.unmasking import rounds
 
@@ -315,7 +355,7 @@ def test_the_command_line_says_what_is_wrong(cli: Any, folder: Path, tmp_path: P
     gpt, bert = f"hf:{folder}/gpt2", f"hf:{folder}/bert"
     for words, says in (
         (("--denoiser", gpt, "--sampler", "entropy"), "Use the sampler left_to_right"),
-        (("--denoiser", "oracle"), "hf:PATH or hf:NAME, not 'oracle'"),
+        (("--denoiser", "oracle"), "hf:NAME or FILE.py:function, not 'oracle'"),
         (("--denoiser", bert, "--sampler", "entropi"), "Did you mean 'entropy'"),
         (("--denoiser", bert, "--draw", "draw(top_p=0.0)"), "top_p"),
         (("--denoiser", f"hf:{tmp_path}"), "holds no model"),

@@ -5,6 +5,7 @@ through `hf:` like any model. An autoregressive Llama brings its tokenizer with 
 """
 
 import json
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import torch
 from safetensors.torch import load_file
 
 from maskwalk.denoisers.language import Causal, Masked, load
+from maskwalk.denoisers.language import gguf as packing
 from maskwalk.denoisers.language.gguf import TENSORS
 from maskwalk.denoisers.language.native import NATIVE
 from maskwalk.denoisers.language.standins import write_dream, write_llada
@@ -86,6 +88,34 @@ def test_a_diffusion_model_of_llama_cpp(name: str, tmp_path: Path, cache: Path) 
     assert len(list(cache.iterdir())) == 1  # written out once
     with pytest.raises(MaskwalkError, match=r"no tokenizer that can be read.*--tokenizer"):
         load(file)
+
+
+def test_large_files_are_written_out_in_parts(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No more than a part of the weights is held, and all parts are read."""
+    source = write_llada(tmp_path / "llada")
+    file = write_gguf(tmp_path / "tiny.gguf", "llada", source)
+    alive: list[int] = []
+    made: list[weakref.ref[Any]] = []
+
+    def watched(*args: Any) -> Any:
+        for name, weight in weights(*args):
+            made.append(weakref.ref(weight))
+            alive.append(sum(x.nbytes for x in (one() for one in made) if x is not None))
+            yield name, weight
+            del weight
+
+    weights = packing._weights
+    monkeypatch.setattr(packing, "_weights", watched)
+    monkeypatch.setattr(packing, "PART", 40_000)
+    model, original = load(file, tokenizer=source), load(source)
+    parts = sorted(cache.glob("*/*.safetensors"))
+    largest = max(part.stat().st_size for part in parts)
+    assert len(parts) > 2 and max(alive) <= 40_000 + largest and len(made) > 10
+    tokens = torch.tensor([[5, model.mask, 7, model.mask]])
+    gap = (model.denoiser(tokens) - original.denoiser(tokens)).abs()
+    assert float(gap[gap.isfinite()].max()) <= 1e-5
 
 
 def test_an_autoregressive_model_with_the_tokenizer_of_its_file(tmp_path: Path) -> None:

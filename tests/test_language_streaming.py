@@ -88,7 +88,8 @@ def test_weights_go_where_they_are_told(folder: Path, models: dict[str, Language
         model = load(folder / "dream", device_map=device_map)
         assert model.denoiser.model.hf_device_map and model.device == "cpu"
         assert torch.equal(model.denoiser(tokens), expected)
-    for wrong, says in (({"model": "cpu"}, r"says nothing of lm_head"), ("nowhere", "must be")):
+    incomplete = "^device_map says nothing of lm_head"
+    for wrong, says in (({"model": "cpu"}, incomplete), ("nowhere", "must be")):
         with pytest.raises(MaskwalkError, match=says):
             load(folder / "dream", device_map=wrong)
 
@@ -125,6 +126,20 @@ def test_mdlm_is_read_onto_its_device(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr("maskwalk.denoisers.language.mdlm.tensors_of", watched)
     assert load_mdlm(write_mdlm(tmp_path / "mdlm"), device="cpu:0").device == torch.device("cpu:0")
     assert asked == ["cpu:0"]
+
+
+@pytest.mark.parametrize("name", ["llada", "mdlm"])
+def test_two_models_in_one_folder(name: str, tmp_path: Path) -> None:
+    """One beside model.safetensors is none of it; of others none is taken at random."""
+    place = STAND_INS[name](tmp_path / "model")
+    tokens = canvas(load(place))
+    expected = load(place).denoiser(tokens)
+    tensors = load_file(place / "model.safetensors")
+    save_file({name: 2 * weight for name, weight in tensors.items()}, place / "older.safetensors")
+    assert torch.equal(load(place).denoiser(tokens), expected)
+    (place / "model.safetensors").rename(place / "newer.safetensors")
+    with pytest.raises(MaskwalkError, match=r"has \S+ in newer\.safetensors and in older\.safeten"):
+        load(place)
 
 
 def test_mdlm_has_no_device_map(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from maskwalk.bench.labels import KNOWN, SPARE, families, samplers, task_label
 from maskwalk.errors import MaskwalkError
 from maskwalk.report import write_report
 from maskwalk.report.arrange import arrange
-from maskwalk.report.drawing import draw_legend
+from maskwalk.report.drawing import draw_legend, head
 from maskwalk.report.page import embedded, page
 from maskwalk.report.summary import findings, intro
 from maskwalk.report.swaps import sampler_swaps
@@ -252,6 +252,16 @@ def test_gaps_in_records_are_not_errors():
         "trace": {"tokens": [1, 2], "rounds": [0]}
     }
     assert '"trace"' not in page(arrange([half])).split('id="data">')[1].split("</script>")[0]
+
+
+@pytest.mark.parametrize("width", [3.6, 11.0])
+def test_a_figures_heading_is_not_cut(width: float) -> None:
+    words = "unconditional, sums, against calls per sequence (exact); bars are 95 % intervals"
+    figure = Figure(figsize=(width, 3))
+    head(figure, words)
+    box = figure.texts[0].get_window_extent()
+    assert box.x1 <= figure.bbox.x1 and figure.texts[0].get_text().split() == words.split()
+    assert figure.texts[0].get_text().count("\n") == (width < 4)
 
 
 @pytest.mark.parametrize("suffix", ["svg", "pdf"])

@@ -117,7 +117,9 @@ def test_accuracy_against_calls_is_a_record_like_any_other(cli: Cli, tmp_path: P
     assert code == 0 and "1.000 ±" in out and "12 questions" in out, err
     assert len((to / "records.jsonl").read_text().splitlines()) == 2  # nothing was run again
     code, out, err = cli("report", str(to))
-    assert code == 0 and "accuracy" in (to / "report.html").read_text(), err
+    page = (to / "report.html").read_text()
+    assert code == 0 and "<h1>sums: accuracy against calls</h1>" in page, err
+    assert "no quality with its cost" not in page  # it is what a sampler leads by
 
 
 def test_gaps_are_filled_and_wrong_answers_are_wrong(cli: Cli, tmp_path: Path) -> None:

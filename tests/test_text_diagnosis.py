@@ -13,6 +13,7 @@ from torch import Tensor
 from maskwalk.analysis.paths import along_paths, batch_for
 from maskwalk.analysis.replay import replay
 from maskwalk.bench.subject import Subject, short
+from maskwalk.bench.text_diagnosis import resolved
 from maskwalk.denoisers.language.source import text_model
 from maskwalk.samplers import SAMPLERS
 from maskwalk.streams import Streams
@@ -96,6 +97,15 @@ def test_the_batch_keeps_its_answers_in_bounds() -> None:
     wide = LanguageModel(Wide(), None)
     assert batch_for(wide, 256, 32) == 8 and batch_for(wide, 1 << 16, 32) == 1
     assert batch_for(wide, 8, 32) == 32
+
+
+@pytest.mark.parametrize(("said", "usual", "length"), [(None, 64, 6), (None, 4, 4), (5, 4, 5)])
+def test_the_usual_length_is_no_longer_than_the_passages(
+    said: int | None, usual: int, length: int, folder: Path
+) -> None:
+    subject = Subject(f"{folder / 'own.py'}:model", {}, str(folder / "tokens.npy"), said, count=4)
+    found, _ = resolved(subject, "cpu", usual)
+    assert found.length == length and found.load()[1].tokens.shape[1] == length
 
 
 def test_a_function_of_the_users_own_is_replayed(

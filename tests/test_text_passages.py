@@ -110,6 +110,22 @@ def test_weights_and_files_tell_models_of_one_name_apart(folder: Path, tmp_path:
     assert text_weights("zoo:books_mdm") != text_weights("zoo:books_ar")
 
 
+@pytest.mark.parametrize("file", ["config.json", "tokenizer.json", "chat_template.jinja"])
+@pytest.mark.parametrize("which", ["model", "tokenizer"])
+def test_an_edited_setting_or_tokenizer_is_another_model(
+    file: str, which: str, tmp_path: Path
+) -> None:
+    """As new weights are: what was measured before is not served for it."""
+    for name in ("model", "tokenizer"):
+        standins.write_llada(tmp_path / name)
+    model, options = f"hf:{tmp_path / 'model'}", {"tokenizer": str(tmp_path / "tokenizer")}
+    before = text_weights(model, options)
+    assert text_weights(model) != before
+    place = tmp_path / which / file
+    place.write_text((place.read_text() if place.exists() else "") + " ")
+    assert text_weights(model, options) != before
+
+
 def test_options_are_read_by_their_kind() -> None:
     words = ["mask=[MASK]", "shifted=true", "check = false", "rows=8"]
     assert read_options(words) == {"mask": "[MASK]", "shifted": True, "check": False, "rows": 8}

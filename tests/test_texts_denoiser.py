@@ -12,7 +12,8 @@ from maskwalk.analysis.judge import load_judge
 from maskwalk.bench.judging import Judging
 from maskwalk.bench.records import HELD_OUT, latest, load_records
 from maskwalk.bench.run import Run
-from maskwalk.bench.text_experiment import AUTOREGRESSIVE, TextExperiment, is_foreign, weights_of
+from maskwalk.bench.subject import is_foreign, weights_of
+from maskwalk.bench.text_experiment import AUTOREGRESSIVE, TextExperiment
 from maskwalk.denoisers.language.source import text_model
 from maskwalk.resources import shipped
 from maskwalk.worlds.text.held_out import passages_for

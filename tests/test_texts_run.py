@@ -748,7 +748,7 @@ def test_mistakes_on_the_command_line(cli: Cli, judge: Judge, tmp_path: Path) ->
         (("text", "train", data, "--out", out_), "holds no prepared corpus"),
         (("text", "train", data, "--out", out_, "--kind", "both"), "Unknown kind 'both'"),
         (("generate", "--denoiser", "zoo:st_er_p0"), "generate needs a model of text"),
-        (("generate", "--denoiser", "zoo:books_ar", "--mask", "3"), "leave those options out"),
+        (("generate", "--denoiser", "zoo:books_ar", "--mask", "3"), "leave out mask"),
         (("generate", "--denoiser", "zoo:books_ar", "--length", "300"), "at most 256 tokens"),
         (
             ("generate", "--denoiser", "zoo:books_ar", "--precision", "bfloat16"),

@@ -388,12 +388,12 @@ class FakeJudge(Judge):
 def test_a_judge_is_known_by_its_weights(tmp_path: Path) -> None:
     """A retrained judge in a directory of the same name reads again; an old reading stays valid."""
     pytest.importorskip("transformers")
-    from maskwalk.denoisers.language.loading import weights_hash
+    from maskwalk.denoisers.language.loading import content_hash, read_of
 
     (tmp_path / "model.safetensors").write_bytes(b"1")
-    first = weights_hash(tmp_path)
+    first = content_hash(read_of(tmp_path))
     (tmp_path / "model.safetensors").write_bytes(b"2")
-    second = weights_hash(tmp_path)
+    second = content_hash(read_of(tmp_path))
     assert first != second
 
     def nats(weights: str, value: float) -> float:

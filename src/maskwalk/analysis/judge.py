@@ -30,7 +30,7 @@ from torch.nn.functional import cross_entropy
 
 from maskwalk.denoisers.language.causal import Causal
 from maskwalk.denoisers.language.gguf import unpack as _unpack
-from maskwalk.denoisers.language.loading import FILES, HF, find, load, weights_hash
+from maskwalk.denoisers.language.loading import FILES, HF, content_hash, find, load, read_of
 from maskwalk.denoisers.language.model import LanguageModel
 from maskwalk.errors import MaskwalkError
 from maskwalk.resources import cache_directory, need, one_thread, quiet
@@ -179,7 +179,7 @@ def load_judge(source: str | Path | None = None, *, device: str = "cpu") -> Judg
         model = load(name, cache=False, device=device)
         if not Path(name).is_dir():
             return Judge(model, name)
-        return Judge(model, Path(name).name, weights_hash(Path(name)))
+        return Judge(model, Path(name).name, content_hash(read_of(Path(name))))
     directory = _papers()
     if directory is not None:
         return Judge(load(directory, cache=False, device=device), PAPERS)
@@ -199,7 +199,9 @@ def _papers() -> Path | None:
     """Where gpt2-large is, fetched if the hub answers soon."""
     hub = need("huggingface_hub")
     try:
-        there = Path(hub.snapshot_download(PAPERS, allow_patterns=FILES, local_files_only=True))
+        there = Path(
+            hub.snapshot_download(PAPERS, allow_patterns=list(FILES), local_files_only=True)
+        )
         if (there / "config.json").exists() and any(there.glob("*.safetensors")):
             return there
     except Exception:  # of the many kinds that mean: not here

@@ -37,8 +37,9 @@ from maskwalk.decoding.draw import DRAWS, preset_sampler, read_draw
 from maskwalk.decoding.generation import generate
 from maskwalk.decoding.presets import around
 from maskwalk.decoding.reader import answering
+from maskwalk.denoisers.language.causal import Causal
 from maskwalk.denoisers.language.model import LanguageModel
-from maskwalk.denoisers.language.source import OPTIONS, read_options, text_model
+from maskwalk.denoisers.language.source import OPTIONS, read_options, read_pairs, text_model
 from maskwalk.errors import MaskwalkError, unknown
 from maskwalk.samplers import SAMPLERS
 from maskwalk.streams import Streams
@@ -88,7 +89,7 @@ class MaskwalkLM(LM):  # type: ignore[misc]  # the harness has no types
     ) -> "MaskwalkLM":
         """`key=value` pairs apart by commas or semicolons; commas in brackets belong to a spec."""
         more: dict[str, Any] = {k: v for k, v in (additional_config or {}).items() if v is not None}
-        return cls(**more | _pairs(arg_string))
+        return cls(**more | read_pairs(arg_string))
 
     @property
     def tokenizer_name(self) -> str:
@@ -156,17 +157,30 @@ class MaskwalkLM(LM):  # type: ignore[misc]  # the harness has no types
                 f"{self.name} reads {limit} tokens: {new} new ones leave no room for a prompt; "
                 "lower max_gen_toks (--gen_kwargs max_gen_toks=…)."
             )
-        return context if len(tokens) <= room else self.model.decode(tokens[-room:])
+        if len(tokens) <= room:
+            return context
+        return str(self.model.tokenizer.decode(tokens[-room:], skip_special_tokens=False))
 
     def loglikelihood(
         self, requests: list[Any], disable_tqdm: bool = False
     ) -> list[tuple[float, bool]]:
         """(log p, whether argmax draws write it) of continuations after contexts."""
-        asks = []
-        for number, request in enumerate(requests):
-            before, after = (tuple(self.model.encode(text)) for text in request.args)
-            asks.append(Ask(number, before, after))
+        asks = [
+            self._ask(number, *(self.model.encode(text) for text in request.args))
+            for number, request in enumerate(requests)
+        ]
         return self._scored(asks, "loglikelihood", disable_tqdm)
+
+    def _ask(self, number: int, before: Sequence[int], after: Sequence[int]) -> "Ask":
+        """A question; a beginning that its context has, as that of a chat may, is given once."""
+        own, begin = self.model.denoiser, self.model.begin
+        bare = False
+        if isinstance(own, Causal):
+            begin = () if own.begin is None else (own.begin,)
+            bare = bool(before) and not own.adds and before[0] != own.begin
+        if begin and tuple(before[: len(begin)]) == begin:
+            before = before[len(begin) :]
+        return Ask(number, tuple(before), tuple(after), bare=bare)
 
     def loglikelihood_rolling(self, requests: list[Any], disable_tqdm: bool = False) -> list[float]:
         """log p of whole texts, window by window."""
@@ -192,13 +206,13 @@ class MaskwalkLM(LM):  # type: ignore[misc]  # the harness has no types
         them; rows of one length go together."""
         check_replayable(self.rule, self.draw)
         found = [(0.0, True)] * len(asks)
-        groups: dict[tuple[int, int], list[int]] = {}
+        groups: dict[tuple[int, int, bool], list[int]] = {}
         for at, ask in enumerate(asks):
             if ask.after:  # windows of one text share its number, so they go apart
-                groups.setdefault((self._size(ask), ask.window), []).append(at)
+                groups.setdefault((self._size(ask), ask.window, ask.bare), []).append(at)
         with tqdm(total=len(asks), desc=name, disable=quiet) as bar:
             bar.update(sum(not ask.after for ask in asks))
-            for (size, _), group in groups.items():
+            for (size, *_), group in groups.items():
                 rows = int(getattr(self.model.denoiser, "rows", 1))
                 most = batch_for(self.model, size, AT_ONCE * rows)
                 for first in range(0, len(group), most):
@@ -228,13 +242,15 @@ class MaskwalkLM(LM):  # type: ignore[misc]  # the harness has no types
         numbers = torch.tensor([ask.number for ask in asks], device=row.device)
         streams = Streams(self.seed, numbers)
         told: dict[str, Any] = {"streams": streams, "ties": self.ties}
-        found = replay(self.rule, self.denoiser, row, draw=self.draw, given=given, **told)
+        denoiser: Any = self.denoiser
+        denoiser = denoiser.plain() if asks[0].bare else denoiser
+        found = replay(self.rule, denoiser, row, draw=self.draw, given=given, **told)
         log_probs = [float(value) for value in found.log_prob.sum(1)]
         if not any(ask.greedy for ask in asks):
             return [(value, False) for value in log_probs]
         blank = torch.where(given, row, self.model.mask)
         best = DRAWS.build("draw(temperature=0)")
-        written = decode(self.rule, self.denoiser, blank, draw=best, **told)
+        written = decode(self.rule, denoiser, blank, draw=best, **told)
         return list(zip(log_probs, (written.tokens == row).all(1).tolist()))
 
 
@@ -247,6 +263,7 @@ class Ask:
     after: tuple[int, ...]
     window: int = 0  # of the request's text
     greedy: bool = True  # whether to look if argmax draws write it
+    bare: bool = False  # whether a causal model reads nothing before it
 
 
 def _list(until: str | list[str] | None) -> list[str]:
@@ -256,24 +273,6 @@ def _list(until: str | list[str] | None) -> list[str]:
 def _device(name: str | None) -> str:
     """The harness says cuda:0 where it could, and None where nobody did."""
     return "cpu" if name is None or not torch.cuda.is_available() else name
-
-
-def _pairs(text: str) -> dict[str, str]:
-    """`a=b,c=f(x=1, y=2)` as a table: commas inside brackets belong to a spec."""
-    parts, depth = [""], 0
-    for sign in text:
-        depth += (sign in "([") - (sign in ")]")
-        if sign in ",;" and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += sign
-    found: dict[str, str] = {}
-    for part in filter(str.strip, parts):
-        key, equals, value = part.partition("=")
-        if not equals:
-            raise MaskwalkError(f"--model_args is key=value,key=value: not {part.strip()!r}.")
-        found[key.strip()] = value.strip()
-    return found
 
 
 def main() -> None:

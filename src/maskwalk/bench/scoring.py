@@ -71,7 +71,8 @@ class Exam:
     @property
     def sources(self) -> dict[str, str]:
         """What its numbers depend on beside the package."""
-        known = text_weights(self.model) if is_text_model(self.model) else own_weights(self.model)
+        ours = not is_text_model(self.model)
+        known = own_weights(self.model) if ours else text_weights(self.model, self.options)
         content = hashlib.sha256(read_file(Path(self.questions))).hexdigest()
         return {short(k): v for k, v in known.items()} | {Path(self.questions).name: content}
 

@@ -1,14 +1,21 @@
 """What is measured on text: a model and the passages it has not seen, as JSON a job can carry."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from maskwalk.denoisers.language.books import is_books
 from maskwalk.denoisers.language.model import LanguageModel
-from maskwalk.denoisers.language.source import text_model, text_weights
+from maskwalk.denoisers.language.source import (
+    is_text_model,
+    read_options,
+    text_model,
+    text_weights,
+)
+from maskwalk.denoisers.resolve import ZOO, fingerprint, own_weights
 from maskwalk.specs import Spec
 from maskwalk.worlds.text.held_out import Passages, passages_for
 from maskwalk.worlds.world import WORLDS
@@ -34,7 +41,7 @@ class Subject:
     @property
     def sources(self) -> dict[str, str]:
         """What its numbers depend on beside the package: weights and files, by their hashes."""
-        known = dict(text_weights(self.model))
+        known = dict(text_weights(self.model, self.options))
         known = {short(name): digest for name, digest in known.items()}
         if self.texts is not None and Path(self.texts).is_file():
             file = Path(self.texts)
@@ -68,6 +75,31 @@ def short(name: str) -> str:
     return prefix + (Path(name).name if Path(name).exists() else name)
 
 
+def name_of(source: str) -> str:
+    """A model's name in records."""
+    if is_foreign(source):
+        return short(source)
+    return source if source.startswith(ZOO) else Path(source).name
+
+
+def is_foreign(source: str) -> bool:
+    """Whether this is a model of somebody else's: hf:…, or FILE.py:function."""
+    return is_text_model(source) and not is_books(source)
+
+
+def weights_of(source: str, options: Iterable[str] = ()) -> str | None:
+    """What tells two models of one name apart; `options` say how a foreign one is loaded."""
+    if is_foreign(source):
+        return next((digest for _, digest in contents(source, options)), None)
+    return fingerprint(source)
+
+
+def contents(source: str, options: Iterable[str] = ()) -> Iterable[tuple[str, str]]:
+    """The same with the name of each."""
+    told = read_options(options) if is_foreign(source) else None
+    return (own_weights(source) if told is None else text_weights(source, told)).items()
+
+
 @lru_cache(maxsize=1)
 def _load(
     model: str,
@@ -77,8 +109,15 @@ def _load(
     device: str,
     version: tuple[Any, ...],
 ) -> tuple[LanguageModel, Passages]:
-    loaded = text_model(model, device=device, options=dict(options))
+    loaded = _loaded(model, options, device, version)
     return loaded, passages_for(loaded, texts, length)
+
+
+@lru_cache(maxsize=1)
+def _loaded(
+    model: str, options: tuple[tuple[str, Any], ...], device: str, version: tuple[Any, ...]
+) -> LanguageModel:
+    return text_model(model, device=device, options=dict(options))
 
 
 @lru_cache(maxsize=16)

@@ -86,8 +86,16 @@ def text_losses_row(
     return dict(for_json(row | place))
 
 
-def resolved(subject: Subject, device: str) -> tuple[Subject, list[str]]:
-    """The subject with its length said, once it is known to load; and what is odd about it."""
+USUAL = 64  # tokens of a text where every setting writes and is replayed, if nobody says
+
+
+def resolved(subject: Subject, device: str, usual: int | None = None) -> tuple[Subject, list[str]]:
+    """The subject with its length said, once it is known to load; and what is odd about it.
+
+    `usual`: the length where nobody names one, if the passages are as long.
+    """
     model, passages = subject.load(device)
+    if usual is not None and subject.length is None and passages.tokens.shape[1] > usual:
+        model, passages = replace(subject, length=usual).load(device)
     notes = [*model.notes, *passages.notes]
     return replace(subject, length=passages.tokens.shape[1]), notes

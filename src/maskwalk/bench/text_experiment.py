@@ -26,11 +26,8 @@ from maskwalk import resources
 from maskwalk.bench.experiment_shapes import check_experiment
 from maskwalk.bench.plan import Job
 from maskwalk.bench.records import HELD_OUT, SCHEMA
-from maskwalk.bench.subject import short
+from maskwalk.bench.subject import contents, name_of, short, weights_of
 from maskwalk.decoding.draw import mode_name, read_draw
-from maskwalk.denoisers.language.books import is_books
-from maskwalk.denoisers.language.source import is_text_model, text_weights
-from maskwalk.denoisers.resolve import ZOO, fingerprint, own_weights
 from maskwalk.errors import MaskwalkError, unknown, whole
 from maskwalk.resources import read_file, read_toml
 from maskwalk.samplers import SAMPLERS
@@ -229,7 +226,7 @@ class TextExperiment:
 
     def sources(self, setting: Setting) -> dict[str, str]:
         """Everything of the user's that the record depends on: files, and weights by their name."""
-        own = {name_of(s): digest for m in self.models for s, digest in _own_weights(m).items()}
+        own = {name_of(s): digest for m in self.models for s, digest in contents(m, self.options)}
         return self.files(setting) | own | self._texts()
 
     def _texts(self) -> dict[str, str]:
@@ -250,7 +247,7 @@ class TextExperiment:
 
     def key(self, setting: Setting) -> str:
         """A name for the setting with all its numbers, the same wherever it is computed."""
-        weights = [weights_of(source) for source in self.models]
+        weights = [weights_of(source, self.options) for source in self.models]
         about = {"schema": SCHEMA, "weights": weights, **asdict(setting)}
         # `references` decides which held-out passages are left for the rest.
         about |= {n: getattr(self, n) for n in NUMBERS if n != "judged"}
@@ -277,26 +274,3 @@ def _grown(text: str, factor: float) -> str:
         for key, value in spec.kwargs.items()
     }
     return SAMPLERS.canonical(str(replace(spec, kwargs=grown)))
-
-
-def name_of(source: str) -> str:
-    """A model's name in records."""
-    if is_foreign(source):
-        return short(source)
-    return source if source.startswith(ZOO) else Path(source).name
-
-
-def is_foreign(source: str) -> bool:
-    """Whether this is a model of somebody else's: hf:…, or FILE.py:function."""
-    return is_text_model(source) and not is_books(source)
-
-
-def weights_of(source: str) -> str | None:
-    """What tells two models of one name apart."""
-    if is_foreign(source):
-        return next(iter(text_weights(source).values()), None)
-    return fingerprint(source)
-
-
-def _own_weights(source: str) -> dict[str, str]:
-    return text_weights(source) if is_foreign(source) else own_weights(source)

@@ -25,14 +25,8 @@ from maskwalk import __version__
 from maskwalk.analysis.paths import along_paths, batch_for
 from maskwalk.analysis.replay import check_replayable
 from maskwalk.bench.records import HELD_OUT, SCHEMA, Record
-from maskwalk.bench.text_experiment import (
-    REFERENCES,
-    Setting,
-    TextExperiment,
-    is_foreign,
-    name_of,
-    weights_of,
-)
+from maskwalk.bench.subject import is_foreign, name_of, weights_of
+from maskwalk.bench.text_experiment import REFERENCES, Setting, TextExperiment
 from maskwalk.decoding.draw import DRAWS, Draw, mode_name, read_draw
 from maskwalk.decoding.shared import decode_rows
 from maskwalk.denoisers.language.books import BookModel
@@ -113,7 +107,7 @@ class _Setting:
     def models(self) -> dict[str, LanguageModel]:
         """The experiment's models."""
         e = self.experiment
-        weights = tuple(weights_of(source) for source in e.models)  # a directory may be retrained
+        weights = tuple(weights_of(source, e.options) for source in e.models)  # may be retrained
         return _models(e.masked, e.causal, self.device, weights, e.options)
 
     @property

@@ -51,7 +51,12 @@ def evaluate(
         typer.Option(help=f"Instead of a suite: {MODELS}", rich_help_panel=TEXT),
     ] = None,
     texts: Texts = None,
-    length: Annotated[int, typer.Option(help="Tokens of a passage.", rich_help_panel=TEXT)] = 64,
+    length: Annotated[
+        int | None,
+        typer.Option(
+            help="Tokens of a passage \\[64, or as many as there are].", rich_help_panel=TEXT
+        ),
+    ] = None,
     count: Annotated[int, typer.Option(help="Held-out passages.", rich_help_panel=TEXT)] = 32,
     written: Annotated[
         int, typer.Option(help="Texts that a setting writes.", rich_help_panel=TEXT)
@@ -181,10 +186,10 @@ def _on_text(
     place: "Engine",
 ) -> None:
     """The verdict with a model of text."""
-    from maskwalk.bench.text_diagnosis import resolved
+    from maskwalk.bench.text_diagnosis import USUAL, resolved
     from maskwalk.bench.verdict.on_text import evaluate_on_text
 
-    subject, notes = resolved(subject, device)
+    subject, notes = resolved(subject, device, USUAL)
     say_notes([f"Note: {note}." for note in notes])
     with (
         tempfile.TemporaryDirectory() as nowhere,

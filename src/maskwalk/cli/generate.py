@@ -1,7 +1,7 @@
 """`maskwalk generate`: text from somebody's model with any sampler."""
 
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -9,14 +9,12 @@ from maskwalk.cli import common, complete
 from maskwalk.cli.common import bring_in, check_device, out
 from maskwalk.errors import MaskwalkError, seed_number, whole
 
-if TYPE_CHECKING:
-    from maskwalk.denoisers.language import LanguageModel
-
 Model = Annotated[
     str,
     typer.Option(
         help="zoo:books_mdm (masked), zoo:books_ar (causal), a directory of `maskwalk text train`; "
-        "hf:PATH (a folder, or a GGUF file), or hf:NAME on the Hugging Face hub."
+        "hf:PATH (a folder, or a GGUF file), hf:NAME on the Hugging Face hub, or FILE.py:function "
+        "that gives a maskwalk.LanguageModel."
     ),
 ]
 Tokenizer = Annotated[str | None, typer.Option(help="Its tokenizer, if it brings none.")]
@@ -146,8 +144,7 @@ def generate(
     from maskwalk.decoding.generation import generate as make
     from maskwalk.decoding.presets import PRESETS, around, around_line
     from maskwalk.decoding.processes import rows_shared
-    from maskwalk.denoisers.language import load
-    from maskwalk.denoisers.language.books import is_books, load_books
+    from maskwalk.denoisers.language.source import is_text_model, text_model
     from maskwalk.samplers import SAMPLERS
 
     bring_in(include)
@@ -156,35 +153,26 @@ def generate(
         whole("rows", rows, 1, 65_536)
     drawn, broken = read_draw(preset, draw, ties)
     with rows_shared(check_device(device)) as group:
-        model: LanguageModel
-        if is_books(denoiser):
-            given = (tokenizer, kind, mask, shifted, end_of_text or None, device_map)
-            if any(value is not None for value in given):
-                raise MaskwalkError(
-                    f"{denoiser} knows its tokenizer, kind and mask: leave those options out."
-                )
-            model = load_books(denoiser, rows=rows, device=group.device, precision=precision)
-        elif denoiser.startswith("hf:"):
-            model = load(
-                denoiser,
-                tokenizer=tokenizer,
-                kind=kind,
-                mask=mask,
-                shifted=shifted,
-                end_of_text=end_of_text or None,
-                rows=1 if rows is None else rows,
-                device=group.device,
-                precision=precision or "float32",
-                device_map=device_map,
-                check=check,
-                trust_remote_code=trust_remote_code,
-            )
-        else:
+        if not is_text_model(denoiser):
             raise MaskwalkError(
                 "generate needs a model of text: zoo:books_mdm, a directory of `maskwalk text "
-                f"train`, hf:PATH or hf:NAME, not {denoiser!r}; walks on graphs are `maskwalk "
-                "sample`."
+                "train`, hf:PATH, hf:NAME or FILE.py:function, not "
+                f"{denoiser!r}; walks on graphs are `maskwalk sample`."
             )
+        options = {
+            "tokenizer": tokenizer,
+            "kind": kind,
+            "mask": mask,
+            "shifted": shifted,
+            "end_of_text": end_of_text or None,
+            "rows": rows,
+            "precision": precision,
+            "device_map": device_map,
+            "check": None if check else False,
+            "trust_remote_code": trust_remote_code or None,
+        }
+        told = {name: value for name, value in options.items() if value is not None}
+        model = text_model(denoiser, device=group.device, options=told)
         plain = "left_to_right" if model.causal else "confidence(block=1)"
         rule = sampler or preset_sampler(preset, plain)
         decoding = decoding_of(SAMPLERS.canonical(rule), drawn, broken)

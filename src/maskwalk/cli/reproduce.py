@@ -161,7 +161,8 @@ def language(
 
     from maskwalk.analysis.judge import load_judge
     from maskwalk.bench.run import Run
-    from maskwalk.bench.text_experiment import TextExperiment, is_foreign
+    from maskwalk.bench.subject import is_foreign
+    from maskwalk.bench.text_experiment import TextExperiment
     from maskwalk.bench.texts import check_texts
     from maskwalk.bench.versions import load_newest
     from maskwalk.cli.text.shared import judged

@@ -44,7 +44,10 @@ def tune(
         str, typer.Option(help="Settings to try, separated by ';', instead of the usual ones.")
     ] = "",
     texts: Texts = None,
-    length: Annotated[int | None, typer.Option(help="Tokens of a text \\[64] or walk.")] = None,
+    length: Annotated[
+        int | None,
+        typer.Option(help="Tokens of a text \\[64, or as many as there are] or walk."),
+    ] = None,
     count: Annotated[int, typer.Option(help="Held-out passages, or sequences of a world.")] = 32,
     written: Annotated[
         int, typer.Option(help="Texts to write with every setting.", rich_help_panel=common.TEXT)
@@ -173,12 +176,12 @@ def _on_text(
 ) -> "tuple[int, Callable[[str, int], Job]]":
     """How many tokens are masked, and the job of a setting."""
     from maskwalk.bench.subject import Subject
-    from maskwalk.bench.text_diagnosis import resolved
+    from maskwalk.bench.text_diagnosis import USUAL, resolved
     from maskwalk.bench.tuning.trial import text_job
 
     file = None if texts is None else str(texts)
-    subject = Subject(denoiser, options, file, length or 64, count=whole("count", count, 1))
-    subject, notes = resolved(subject, device)
+    subject = Subject(denoiser, options, file, length, count=whole("count", count, 1))
+    subject, notes = resolved(subject, device, USUAL)
     say_notes([f"Note: {note}." for note in notes])
     model, passages = subject.load(device)
     if model.causal:

@@ -119,6 +119,11 @@ def generate(
     """
     seed_number("seed", seed)
     model = as_language_model(model)
+    if model.tokenizer is None:
+        raise MaskwalkError(
+            "This model has no tokenizer to read and write text with: give a maskwalk.LanguageModel"
+            "(denoiser, tokenizer), or decode tokens, maskwalk.decode(sampler, denoiser, tokens)."
+        )
     named = PRESETS[one_of("preset", preset, tuple(PRESETS)) if preset else "exact"]
     if preset and draw is None:
         draw, ties = preset, named.ties if ties is None else ties

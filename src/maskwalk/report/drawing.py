@@ -4,6 +4,7 @@ import io
 from collections.abc import Sequence
 from itertools import pairwise
 from math import ceil
+from textwrap import fill
 from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
@@ -31,6 +32,7 @@ class Mark(NamedTuple):
         return self.sampler.label + MARK * self.shaped
 
 
+SIGNS = 15  # letters of a heading to an inch
 SYMBOLS = {
     "circle": "o", "square": "s", "diamond": "D", "up": "^", "down": "v", "star": "*", "cross": "X",
     "hexagon": "h", "pentagon": "p",
@@ -82,8 +84,9 @@ def grid(
 
 
 def head(figure: Figure, words: str) -> None:
-    """What the figure shows, above it."""
-    figure.text(0.01, 1 - 0.06 / figure.get_figheight(), words, va="top", fontsize=9)
+    """What the figure shows, above it, in lines as wide as the figure."""
+    lines = fill(words, int(SIGNS * figure.get_figwidth()))
+    figure.text(0.01, 1 - 0.06 / figure.get_figheight(), lines, va="top", fontsize=9)
 
 
 def cost_axis(axis: Axes, low: float, high: float, words: str) -> None:

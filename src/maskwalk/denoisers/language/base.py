@@ -39,7 +39,7 @@ class LogMarginals:
     ) -> None:
         self.table = torch.empty((places, vocab), dtype=torch.float32, device=device)
         never = _never(vocab, forbidden, device)
-        self._shift = never if bias is None else torch.where(never == 0, bias, never)
+        self._shift = never if bias is None else torch.where(never == 0, bias.to(device), never)
         self._lost = torch.zeros((), dtype=torch.int32, device=device)
         self._done = 0
 

@@ -26,7 +26,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from maskwalk.denoisers.language.base import LogMarginals, TextDenoiser
-from maskwalk.denoisers.language.masked import Masked, states_before
+from maskwalk.denoisers.language.masked import Masked, place_of, states_before
 from maskwalk.errors import MaskwalkError, one_of, whole
 from maskwalk.resources import need
 
@@ -119,7 +119,7 @@ def keeps(denoiser: Masked) -> bool:
     model, last = denoiser.model, denoiser._map
     if last is None or not isinstance(model, nn.Module):
         return False
-    device = next(model.parameters()).device
+    device = place_of(model)
     tokens = torch.tensor([[0, denoiser.mask_id, 1]], device=device)
     whole_answer = states_before(model, last, tokens)
     try:

@@ -23,6 +23,7 @@ from maskwalk.denoisers.language.masked import (
     check_device,
     last_map,
     logits_of,
+    place_of,
     states_before,
     width_of,
 )
@@ -170,8 +171,8 @@ class Causal(TextDenoiser):
         """Refuses a cache that is more than keys and values, or that the model does not fill."""
         transformers = need()
         past = transformers.DynamicCache()
-        device = next(self.model.parameters()).device
-        self.model(torch.zeros((1, 2), dtype=torch.int64, device=device), past_key_values=past)
+        tokens = torch.zeros((1, 2), dtype=torch.int64, device=place_of(self.model))
+        self.model(tokens, past_key_values=past)
         shapes = [getattr(layer, "keys", None) for layer in past.layers]
         plain = shapes and all(isinstance(k, Tensor) and k.shape[2] == 2 for k in shapes)
         if not plain or any(getattr(layer, "is_sliding", False) for layer in past.layers):

@@ -145,4 +145,8 @@ def check_files(directory: Path) -> None:
             "it is read; nothing is unpickled here. Take the safetensors version of the model, or "
             f"read the weights alone: maskwalk convert {directory} NEW_FOLDER."
         )
-    raise MaskwalkError(f"{directory} holds no model: there is no .safetensors file in it.")
+    raise MaskwalkError(
+        f"{directory} holds no model: there is no .safetensors file in it. (If it came from the "
+        "hub, its weights may be pickles, which are not fetched: download them and run maskwalk "
+        "convert.)"
+    )

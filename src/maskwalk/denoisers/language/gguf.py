@@ -4,8 +4,8 @@
 
 Read are the plain Llama and Qwen2, and the two diffusion models that llama.cpp knows, LLaDA (a
 Llama there too) and Dream (a Qwen2). Quantised weights are multiplied out to float32, once, into
-the cache. `transformers` reads some GGUF files too, but wants `accelerate` for it, takes three
-times as long, and knows neither diffusion model.
+the cache, a gigabyte at a time. `transformers` reads some GGUF files too, but wants `accelerate`
+for it, takes three times as long, and knows neither diffusion model.
 
 llama.cpp rotates neighbouring numbers where `transformers` rotates the two halves of a head, so the
 rows of a Llama's queries and keys are put in the other order; a Qwen2's are not touched.
@@ -18,6 +18,7 @@ import hashlib
 import json
 import shutil
 import tempfile
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,9 @@ TENSORS = {  # the name in a GGUF file, the name in transformers
     "ffn_up": "mlp.up_proj",
     "ffn_down": "mlp.down_proj",
 }
+
+
+PART = 1 << 30  # bytes of a file that is written
 
 
 @dataclass(frozen=True)
@@ -118,9 +122,10 @@ def unpack(file: Path, directory: Path) -> None:
             "Take its safetensors version."
         )
     about = _settings(reader, named, kind, file)
-    weights = _weights(gguf, reader, kind, about, file)
-    about["tie_word_embeddings"] = "lm_head.weight" not in weights
-    save_file(weights, directory / "model.safetensors", metadata={"format": "pt"})
+    where = _written(_weights(gguf, reader, kind, about, file), directory)
+    if "vocab_size" not in about:
+        raise MaskwalkError(f"{file} has no table of embeddings: it is no whole model.")
+    about["tie_word_embeddings"] = "lm_head.weight" not in where
     (directory / "config.json").write_text(json.dumps(about, indent=2))
     try:
         with quiet() as transformers:
@@ -169,12 +174,33 @@ def _settings(reader: Any, named: str, kind: Kind, file: Path) -> dict[str, Any]
     return about
 
 
+def _written(weights: Iterable[tuple[str, Tensor]], directory: Path) -> dict[str, str]:
+    """Weights in files of `PART` bytes, so that no more of them is in memory, and their index:
+    name -> file."""
+    where: dict[str, str] = {}
+    held: dict[str, Tensor] = {}
+
+    def write() -> None:
+        name = f"model-{len(set(where.values())) + 1:05}.safetensors"
+        save_file(held, directory / name, metadata={"format": "pt"})
+        where.update(dict.fromkeys(held, name))
+        held.clear()
+
+    for name, weight in weights:
+        if held and sum(x.nbytes for x in held.values()) + weight.nbytes > PART:
+            write()
+        held[name] = weight
+    write()
+    index = {"metadata": {}, "weight_map": where}
+    (directory / "model.safetensors.index.json").write_text(json.dumps(index))
+    return where
+
+
 def _weights(
     gguf: Any, reader: Any, kind: Kind, about: dict[str, Any], file: Path
-) -> dict[str, Tensor]:
+) -> Iterator[tuple[str, Tensor]]:
     """The tensors under the names of `transformers`; sets the size of the vocabulary."""
     heads = {"attn_q": about["num_attention_heads"], "attn_k": about["num_key_value_heads"]}
-    weights: dict[str, Tensor] = {}
     for tensor in reader.tensors:
         *block, short, last = tensor.name.split(".")
         if short not in TENSORS or last not in ("weight", "bias"):
@@ -188,9 +214,6 @@ def _weights(
             shape = weight.shape
             weight = weight.view(heads[short], -1, 2, *shape[1:]).transpose(1, 2).reshape(shape)
         layer = f"model.layers.{block[1]}." if block else ""
-        weights[f"{layer}{TENSORS[short]}.{last}"] = weight
-    table = weights.get("model.embed_tokens.weight")
-    if table is None:
-        raise MaskwalkError(f"{file} has no table of embeddings: it is no whole model.")
-    about["vocab_size"] = len(table)
-    return weights
+        if short == "token_embd":
+            about["vocab_size"] = len(weight)
+        yield f"{layer}{TENSORS[short]}.{last}", weight.contiguous()

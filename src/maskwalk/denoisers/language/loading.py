@@ -8,18 +8,16 @@ given out, a model is asked a few questions that a wrong one does not answer (se
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-import torch
 
 from maskwalk.denoisers.language.base import TextDenoiser
 from maskwalk.denoisers.language.causal import Causal
 from maskwalk.denoisers.language.checkpoint import Checkpoint, describe_checkpoint
 from maskwalk.denoisers.language.gguf import gguf_in, unpacked
-from maskwalk.denoisers.language.masked import Masked
+from maskwalk.denoisers.language.masked import Masked, place_of
 from maskwalk.denoisers.language.mdlm import load_mdlm
 from maskwalk.denoisers.language.model import LanguageModel
 from maskwalk.denoisers.language.networks import native_network, network_of
@@ -39,7 +37,8 @@ from maskwalk.errors import MaskwalkError, memory_ran_out, one_of
 from maskwalk.resources import need, quiet, zoo_manifest
 
 HF = "hf:"
-FILES = ["*.json", "*.safetensors", "*.txt", "*.model", "*.jinja", "*.py"]
+READERS = ("*.json", "*.txt", "*.model", "*.jinja")  # tokenizers and settings
+FILES = (*READERS, "*.safetensors", "*.py")
 
 
 def load(
@@ -119,7 +118,7 @@ def _causal(network: Any, reader: Any, ends: Ends, rows: int, cache: bool) -> La
         network, begin=first, adds=bool(begin), cache=cache, rows=rows, forbidden=never
     )
     limit = longest(network.config, reader)
-    where, stop = place_of(network), ends[0] if ends else None
+    where, stop = str(place_of(network)), ends[0] if ends else None
     return LanguageModel(denoiser, reader, (), (), stop, limit, device=where, more_ends=ends[1:])
 
 
@@ -131,7 +130,7 @@ def _masked(
     never = forbidden_tokens(reader, int(network.config.vocab_size), ends)
     denoiser = Masked(network, mask_id=mask_id, shifted=shifted, rows=rows, forbidden=never)
     limit = longest(network.config, reader)
-    where, stop = place_of(network), ends[0] if ends else None
+    where, stop = str(place_of(network)), ends[0] if ends else None
     return LanguageModel(
         denoiser, reader, begin, end, stop, limit, device=where, more_ends=ends[1:]
     )
@@ -155,16 +154,9 @@ def mask_of(mask: int | str | None, reader: Any, known: Checkpoint, directory: P
     return int(named.pop())
 
 
-def place_of(network: Any) -> str:
-    """The device that reads tokens: where the embeddings are."""
-    weight = network.get_input_embeddings().weight
-    hook = getattr(network.get_input_embeddings(), "_hf_hook", None)
-    where = getattr(hook, "execution_device", None)
-    return str(weight.device if where is None else torch.device(where))
-
-
 def find(source: str | Path) -> Path:
-    """The directory itself, or where the hub's files of that name are (fetched if need be)."""
+    """The directory itself, or where the hub's files of that name are (fetched if need be);
+    NAME@REVISION is a branch, a tag or a commit."""
     name = str(source).removeprefix(HF)
     if name.startswith("zoo:"):
         text = "tokenizer" in zoo_manifest().get(name.removeprefix("zoo:"), {})
@@ -178,11 +170,13 @@ def find(source: str | Path) -> Path:
     if Path(name).is_dir():
         return Path(name)
     hub = need("huggingface_hub")
+    where, _, revision = name.partition("@")
     offline = os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE")
     try:
         with quiet():
             hub.utils.disable_progress_bars()
-            return Path(hub.snapshot_download(name, allow_patterns=FILES, local_files_only=offline))
+            told = {"allow_patterns": list(FILES), "local_files_only": offline}
+            return Path(hub.snapshot_download(where, revision=revision or None, **told))
     except Exception as problem:  # of the network, of the hub, of the name: all mean the same here
         why = "HF_HUB_OFFLINE is set" if offline else str(problem).strip().split("\n")[0]
         raise MaskwalkError(
@@ -216,10 +210,16 @@ def _mdlm(
     )
 
 
-def weights_hash(directory: Path) -> str:
-    """What tells models in directories of one name apart: the content of their weights."""
+def content_hash(files: Iterable[Path]) -> str:
+    """What tells models in directories of one name apart: the names and content of their files."""
     digest = hashlib.sha256()
-    for file in sorted(directory.glob("*.safetensors")):
+    for file in files:
         with file.open("rb") as data:
-            digest.update(hashlib.file_digest(data, "sha256").digest())
+            content = hashlib.file_digest(data, "sha256").digest()
+        digest.update(file.name.encode() + b"\0" + content)
     return digest.hexdigest()
+
+
+def read_of(directory: Path, kinds: Sequence[str] = FILES) -> list[Path]:
+    """The files in a directory that a model and its tokenizer are made of."""
+    return sorted({file for kind in kinds for file in directory.glob(kind) if file.is_file()})

@@ -146,11 +146,10 @@ def last_map(model: Model, mask_id: int = 0) -> nn.Module | None:
     last = cast(Any, model).get_output_embeddings()
     if not isinstance(last, nn.Module):
         return None
-    device = next(model.parameters()).device
-    tokens = torch.tensor([[0, min(mask_id, _readable(model) - 1), 1]], device=device)
+    tokens = torch.tensor([[0, min(mask_id, _readable(model) - 1), 1]], device=place_of(model))
     try:
         whole = model(tokens).logits
-        logits = last(states_before(model, last, tokens))
+        logits = last(states_before(model, last, tokens)).to(whole.device)  # of several
     except (RuntimeError, ValueError, IndexError, AttributeError, TypeError):
         return None  # it is only a saving: the whole model is asked instead
     same = logits.shape == whole.shape and torch.allclose(logits, whole, rtol=1e-3, atol=1e-4)
@@ -168,10 +167,25 @@ def width_of(model: Model, last: nn.Module | None) -> int:
     raise MaskwalkError("Say how many tokens the model has logits for: vocab_size=….")
 
 
+def place_of(model: nn.Module) -> torch.device:
+    """Where a model reads tokens: where its embeddings are looked up, or its first weight is."""
+    embeddings = _embeddings(model)
+    hook = getattr(embeddings, "_hf_hook", None)  # of a model that lies on several devices
+    where = getattr(hook, "execution_device", None)
+    if where is not None:
+        return torch.device(where)
+    table = getattr(embeddings, "weight", None)
+    return (table if isinstance(table, Tensor) else next(model.parameters())).device
+
+
+def _embeddings(model: nn.Module) -> Any:
+    getter = getattr(model, "get_input_embeddings", None)
+    return getter() if getter else None
+
+
 def _readable(model: nn.Module) -> int:
     """How many tokens the model can read."""
-    getter = getattr(model, "get_input_embeddings", None)
-    table = getattr(getter() if getter else None, "weight", None)
+    table = getattr(_embeddings(model), "weight", None)
     return len(table) if isinstance(table, Tensor) else 1 << 62
 
 

@@ -15,7 +15,15 @@ from typing import Any
 
 from maskwalk.denoiser import Denoiser
 from maskwalk.denoisers.language.books import is_books, load_books
-from maskwalk.denoisers.language.loading import HF, find, load, weights_hash
+from maskwalk.denoisers.language.loading import (
+    FILES,
+    HF,
+    READERS,
+    content_hash,
+    find,
+    load,
+    read_of,
+)
 from maskwalk.denoisers.language.model import LanguageModel
 from maskwalk.denoisers.resolve import fingerprint
 from maskwalk.errors import MaskwalkError, lacking, shown, unknown, user_code, whole
@@ -87,21 +95,42 @@ def read_options(given: Iterable[str]) -> dict[str, Any]:
     return options
 
 
+def read_pairs(text: str) -> dict[str, str]:
+    """`a=b,c=f(x=1, y=2)`, the harness's --model_args, as a table: commas inside brackets belong to
+    a spec."""
+    parts, depth = [""], 0
+    for sign in text:
+        depth += (sign in "([") - (sign in ")]")
+        if sign in ",;" and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += sign
+    found: dict[str, str] = {}
+    for part in filter(str.strip, parts):
+        key, equals, value = part.partition("=")
+        if not equals:
+            raise MaskwalkError(f"--model_args is key=value,key=value: not {part.strip()!r}.")
+        found[key.strip()] = value.strip()
+    return found
+
+
 def text_weights(name: str, options: Options | None = None) -> dict[str, str]:
-    """What tells two models of one name apart: name -> hash of weights or of the user's file."""
+    """What tells two models of one name apart: name -> hash of the user's file, or of weights,
+    settings and tokenizer."""
     function = _function(name)
     if function is not None:
         return code_of(_named(name, *function))
     if not name.startswith(HF):
         return {name: str(fingerprint(name))}
-    directory = find(name)
-    files = sorted(directory.glob("*.safetensors"))
-    return {name: _weights(directory, tuple(file.stat().st_mtime_ns for file in files))}
+    told = (options or {}).get("tokenizer")
+    places = [(find(name), FILES)] + ([] if told is None else [(find(told), READERS)])
+    files = tuple(file for place, kinds in places for file in read_of(place, kinds))
+    return {name: _content(files, tuple(file.stat().st_mtime_ns for file in files))}
 
 
 @lru_cache(maxsize=8)
-def _weights(directory: Path, changed: tuple[int, ...]) -> str:
-    return weights_hash(directory)
+def _content(files: tuple[Path, ...], changed: tuple[int, ...]) -> str:
+    return content_hash(files)
 
 
 def _function(name: str) -> tuple[str, str] | None:

@@ -8,7 +8,7 @@ whatever is left without a value is an error, never memory as it was found.
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +23,12 @@ DeviceMap = str | dict[str, str | int]
 
 
 def files_of(directory: Path) -> list[Path]:
-    """The safetensors files of a model, every part of its index included, or a sentence."""
+    """The safetensors files of a model, every part of its index included, or a sentence; as for
+    `transformers`, others beside model.safetensors are none of it."""
     index = directory / "model.safetensors.index.json"
     if not index.exists():
-        return sorted(directory.glob("*.safetensors"))
+        single = directory / "model.safetensors"
+        return [single] if single.exists() else sorted(directory.glob("*.safetensors"))
     try:
         named = sorted(set(json.loads(index.read_text())["weight_map"].values()))
         parts = [directory / str(name) for name in named]
@@ -45,19 +47,34 @@ def tensors_of(
     files: list[Path], device_of: Callable[[str], str | int | torch.device]
 ) -> Iterator[tuple[str, Tensor]]:
     """(name, tensor) of every tensor, each read onto its device."""
+    seen: dict[str, Path] = {}
     for file in files:
         try:
             with safe_open(file, framework="pt") as names:
                 places = {name: device_of(name) for name in names.keys()}  # noqa: SIM118
+            _check_once(seen, places, file)
             for device in dict.fromkeys(places.values()):
                 with safe_open(file, framework="pt", device=_spelled(device)) as part:
                     for name, place in places.items():
                         if place == device:
                             yield name, part.get_tensor(name)
+        except MaskwalkError:
+            raise
         except (SafetensorError, ValueError, OverflowError, OSError) as problem:
             raise MaskwalkError(
                 f"{file} is not a complete safetensors file ({problem}); download it again."
             ) from None
+
+
+def _check_once(seen: dict[str, Path], names: Iterable[str], file: Path) -> None:
+    """Refuses a tensor that two files have: one of them would be taken at random."""
+    for name in names:
+        if name in seen:
+            raise MaskwalkError(
+                f"{file.parent} has {name} in {seen[name].name} and in {file.name}: two models, of "
+                "which one must go."
+            )
+        seen[name] = file
 
 
 def _spelled(device: str | int | torch.device) -> Any:

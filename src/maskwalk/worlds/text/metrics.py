@@ -247,6 +247,7 @@ def rep3(sample: Sample) -> Estimate | None:
     heading="Share of questions answered right",
     better=1,
     limits=(0, 1),
+    role=QUALITY,
     world=None,
     reads="score",
 )

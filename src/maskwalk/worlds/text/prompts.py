@@ -64,8 +64,8 @@ def canvas(
     text = str(prompt) if rendered is None else rendered
     middle = _pieces(model, text if template is None else template, template is not None)
     begin = model.begin
-    if chat and begin and tuple(middle[: len(begin)]) == tuple(begin):
-        begin = ()  # the template writes it itself
+    if begin and tuple(middle[: len(begin)]) == tuple(begin):
+        begin = ()  # the chat template, or the text itself, has it already
     around = len(begin) + len(model.end)
     if length is None:
         length = len(middle) + around + (new_tokens or (NEW if template is None else 0))
