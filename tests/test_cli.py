@@ -1,6 +1,7 @@
 """The command line as a user meets it: help, JSON, sentences instead of tracebacks."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -85,6 +86,37 @@ def test_theory_knows_how_many_checks_there_are() -> None:
     assert theory.TOTAL["lemmas"] == len(computed_lemmas())
     assert theory.TOTAL["laws"] == len(computed_laws())
     assert theory.TOTAL["claims"] == len(computed_claims())
+
+
+@pytest.mark.parametrize("own", [{}, {"GOMP_SPINCOUNT": "7"}, {"OMP_WAIT_POLICY": "ACTIVE"}])
+def test_threads_that_wait_do_not_spin_unless_told_to(own: dict[str, str]) -> None:
+    """Beside other work a command took three times as long; torch reads this when it is loaded."""
+    program = (
+        "import atexit, os, sys; from maskwalk.cli.main import main; sys.argv = ['maskwalk', 'new']"
+        "\natexit.register(lambda: print(os.environ.get('GOMP_SPINCOUNT'), 'torch' in sys.modules))"
+        "\nmain()"
+    )
+    names = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
+    env = {key: value for key, value in os.environ.items() if key not in names} | own
+    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True)
+    kept = own.get("GOMP_SPINCOUNT", None if own else "1000")
+    assert done.stdout.splitlines()[-1] == f"{kept} False", done.stderr
+
+
+def test_help_keeps_text_and_machines_apart_from_what_everybody_needs(cli) -> None:
+    boxes = {"Arguments", "Options", "World", "Decoding", "Models of text", "Machines"}
+    for command in ("evaluate", "tune", "diagnose", "sample"):
+        found, box = {}, ""
+        for line in cli(command, "--help")[1].splitlines():
+            box = line.strip("╭╮─ ") if line.startswith("╭") else box
+            if option := re.match(r"│ \*? *(--[\w-]+)", line):
+                found[option[1]] = box
+        assert set(found.values()) <= boxes
+        assert found["--help"] == found["--include"] == found["--json"] == "Options"
+        texts, rays = ("--texts", "--tokenizer", "--model-option"), ("--engine", "--gpus")
+        assert {found.get(name, "Models of text") for name in texts} == {"Models of text"}
+        assert {found.get(name, "Machines") for name in rays} == {"Machines"}
+    assert found["--device"] == "Machines" and found["--graph"] == "World"
 
 
 def test_help_breaks_lines_at_the_window_only() -> None:

@@ -20,7 +20,7 @@ from maskwalk.bench.records import load_records
 from maskwalk.bench.verdict import cache, outcomes, pairing, suite, verdict, words
 from maskwalk.bench.verdict.outcomes import Outcome, outcome
 from maskwalk.bench.verdict.policy import candidate
-from maskwalk.bench.verdict.result import Evaluation, _knob
+from maskwalk.bench.verdict.result import HEAD, Evaluation, _knob, _row
 from maskwalk.bench.verdict.run import evaluate
 from maskwalk.bench.workers import Workers
 from maskwalk.decoding.draw import DRAWS
@@ -149,9 +149,9 @@ def test_positions() -> None:
     assert cheap.front is None and cheap.best is None and cheap.position == "on"
     said = words.sentence("mine", judged[:1])
     assert "beyond the baselines' front on tree" in said and "0.50 more often" in said
-    assert "5.2 calls where 5 do" in words.sentence("mine", [slow])
+    assert "5.2 calls where s takes 5" in words.sentence("mine", [slow])
     on = words.sentence("mine", [c for c in judged if c.setting == "on"])
-    assert re.search(r"on the front on tree \(no difference is shown; one of 0\.\d\d would", on)
+    assert re.search(r"on the front on tree \(a difference of 0\.\d\d would have shown\)", on)
 
 
 def test_what_would_have_been_seen_belongs_to_on_alone() -> None:
@@ -166,9 +166,9 @@ def test_what_would_have_been_seen_belongs_to_on_alone() -> None:
     said = words.sentence("mine", verdict.judge(rows))
     oracle, models = said.split(" With the shipped models, it is ")
     assert oracle.startswith("With the oracle, mine is inside the front on tree. Even its best")
-    assert "would have been" not in oracle and "difference" not in oracle
-    assert models.startswith("on the front on degree 7 (no difference is shown; one of ")
-    assert models.endswith("would have been).") and "Even" not in models
+    assert "would have" not in oracle and "difference" not in oracle
+    assert models.startswith("on the front on degree 7 (a difference of ")
+    assert models.endswith("would have shown).") and "Even" not in models
 
 
 def test_a_lead_that_noise_could_hide_is_not_dominated() -> None:
@@ -235,7 +235,7 @@ def test_of_two_ways_to_lose_the_smaller_loss_is_the_best() -> None:
     assert verdict.best_of(judged).setting == "slow"
     assert verdict.standing(judged) == {("tree", False): "dominated"}
     said = words.sentence("mine", judged)
-    assert "dominated on tree. Even its best takes 22 calls where 5 do" in said
+    assert "dominated on tree. Even its best setting takes 22 calls where s takes 5" in said
     shown = "\n".join(Evaluation("mine", "own", (), {}, judged, {}, 0.0)._standing())
     assert re.search(r"tree · oracle +dominated 0 \[.*\] at 22 calls", shown)
     # Without the slow one, the same where both are inside: a front hardly above zero is no best.
@@ -253,6 +253,17 @@ def test_of_two_ways_to_lose_the_smaller_loss_is_the_best() -> None:
     judged = verdict.judge(rows)
     assert [c.position for c in judged] == ["inside", "dominated"]
     assert verdict.best_of(judged).setting == "22.0"
+
+
+def test_a_row_of_the_table_is_one_line_under_its_heads() -> None:
+    half = np.arange(64) % 2.0
+    guided = Outcome({"sampler": "guided_bisection", "key": ""}, half, np.full(64, 7.123))
+    row = verdict.judge([verdict.compare(SMALL[0], "tau=0.125", made(12.0, 1 - half), [guided])])[0]
+    line, *below = _row(replace(row, kind="shaped", position="dominated"))
+    assert "guided bisection, 7.1 " in line and not below and len(line) <= 80
+    for head, number in (("calls", "12.0"), ("coh.", ".500"), ("diff.", " 0")):
+        assert HEAD.index(head) + len(head) == line.index(number) + len(number)
+    assert HEAD.index("best baseline") == line.index("guided")
 
 
 def test_the_one_knob_of_a_sweep_heads_its_columns() -> None:

@@ -1,9 +1,13 @@
 """What an installed package has: shipped experiments, records and documents by name; completion."""
 
 import os
+import re
+import runpy
+import shutil
 import subprocess
 import sys
 import tomllib
+import types
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +86,8 @@ def test_completion_knows_what_the_tables_know() -> None:
     for name, table in all_tables().items():
         assert set(complete.registered()[complete.TABLES[name]]) == set(table) - own[name], name
     assert set(complete.preset_names()) == set(PRESETS)
-    assert complete.denoisers("zoo:st_er") == ["zoo:st_er_deg7", "zoo:st_er_p0"]
+    models = ["zoo:st_er_deg7", "zoo:st_er_deg7_coarse", "zoo:st_er_p0"]
+    assert complete.denoisers("zoo:st_er") == models
     assert complete.denoisers("or") == ["oracle"]
     assert complete.experiments("quick") == ["quickstart"]
     assert "results/paper" in complete.results("results/")
@@ -124,6 +129,55 @@ def test_an_installed_package_has_no_commit_of_the_checkout_around_it(
     monkeypatch.setattr(resources, "PACKAGE", source)
     source.mkdir(parents=True)
     assert len(resources.commit() or "") == 40
+
+
+def test_no_page_loses_words_in_a_narrow_terminal(
+    cli: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tables that fit are tables; of others every row is told, cell by cell."""
+    monkeypatch.setenv("COLUMNS", "80")
+    for page in ("samplers", "which_sampler", "worlds", "experiments", "first_ten_minutes"):
+        code, out, _ = cli("docs", page)
+        assert code == 0 and max(map(len, out.splitlines())) <= 80
+        cut = re.findall(r"\S+…\S*", out)  # an ellipsis of rich; ours stand alone or end a list
+        source = (ROOT / "docs" / f"{page}.md").read_text("utf-8").replace("`", "")
+        assert all(word in source for word in cut), cut
+    flat = " ".join(cli("docs", "samplers")[1].split())
+    for words in ("dependence_bounded source: this project kind: factorised", "calls: adaptive"):
+        assert words in flat
+    assert "graph denoiser" in " ".join(cli("docs", "which_sampler")[1].split())
+
+
+def test_a_wheel_knows_the_commit_it_was_made_from(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The hook adds a file to the wheel, and an installed package reads it."""
+    face = types.ModuleType("hatchling.builders.hooks.plugin.interface")
+    vars(face)["BuildHookInterface"] = object  # the hook's base; the build has it, the tests do not
+    monkeypatch.setitem(sys.modules, face.__name__, face)
+    hook = runpy.run_path(str(ROOT / "hatch_build.py"))["CommitHook"]()
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    who = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
+    commit = ["commit", "-q", "--allow-empty", "-m", "mine"]
+    subprocess.run(["git", "-C", str(tmp_path), *who, *commit], check=True)
+    added: dict[str, dict[str, str]] = {"force_include": {}}
+    hook.root = str(tmp_path)
+    hook.initialize("editable", added)
+    assert added["force_include"] == {}
+    hook.initialize("standard", added)
+    ((file, place),) = added["force_include"].items()
+    installed = tmp_path / "site-packages" / "maskwalk"
+    installed.mkdir(parents=True)
+    shutil.copy(file, installed.parent / place)
+    head = subprocess.run(
+        ["git", "-C", str(tmp_path), "rev-parse", "HEAD"], capture_output=True, text=True
+    ).stdout.strip()
+    monkeypatch.setattr(resources, "PACKAGE", installed)
+    assert resources.commit() == head and len(head) == 40
+    hook.root = str(installed)  # unpacked without its history, inside another checkout
+    none: dict[str, dict[str, str]] = {"force_include": {}}
+    hook.initialize("standard", none)
+    assert none["force_include"] == {}
 
 
 def test_list_tells_of_models(cli: Any) -> None:

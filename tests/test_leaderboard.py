@@ -1,6 +1,7 @@
 """The leaderboard: its numbers by hand, who is ranked, the page, and records run again."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from maskwalk.errors import MaskwalkError
 from maskwalk.report.leaderboard.board import tracks
 from maskwalk.report.leaderboard.page import board_data, board_page
 from maskwalk.report.leaderboard.replayed import with_replayed
+from maskwalk.report.leaderboard.terminal import board_lines
 from tests import fake_records
 
 WORLD = "walk(graph=st_er(nodes=12, p=0.2), law=lazy(stay=0.2, start='uniform'), length=24, seed=0)"
@@ -105,6 +107,23 @@ def test_shaped_rules_stand_below_and_kl_is_the_records_own() -> None:
     assert "shaped rules (†) stand below" in page
 
 
+def test_the_terminal_shows_the_first_five_and_ones_own() -> None:
+    names = ["bisection(order=1)", "halton()", *(f"{w}(block=2)" for w in ("entropy", "margin"))]
+    names += ["random(block=2)", "pc()", "klass()", "a_policy_with_a_name_too_long_for_a_line()"]
+    records = [record(spec, 5 + i, 1 - i / 10) for i, spec in enumerate([*names, "dus(base=2)"])]
+    records.append(record("p2()", 4, 1.0, kind="shaped"))
+    title, head, *lines, end = board_lines(tracks(records))
+    assert title == "Mine, oracle · exact: 1 scene, coherence" and end == ""
+    assert max(map(len, [title, head, *lines])) <= 80
+    assert [line.split()[0] for line in lines] == ["1", "2", "3", "4", "5", "…", "8", "…"]
+    assert lines[0].split()[1:] == ["bisection", "0.833", "–", "1.000", "1.000", "1.000"]
+    assert lines[5].strip() == lines[7].strip() == "… 2 other rules"
+    assert lines[6].startswith("  8 a policy with a name (own)") and lines[6].endswith("0.300")
+    assert head.index("area") + 4 == lines[0].index("0.833") + 5
+    shaped = [record("p2()", 4, 1.0, kind="shaped"), record("pc()", 4, 0.1)]
+    assert "p2†" in "\n".join(board_lines(tracks(shaped)))
+
+
 def test_the_kl_of_a_run_is_what_its_record_says() -> None:
     """Nats per masked token, of 22 in a walk of 24 with given ends: from decoding to the page."""
     records = []
@@ -181,6 +200,7 @@ def test_records_are_run_again_and_a_wrong_number_is_found(cli: Any, tmp_path: P
     assert code == 0 and "1 of 1 records came out again" in out, err
     code, out, err = cli("leaderboard", str(run))
     assert code == 0, err
+    assert re.search(r"\n +\d Mine \(own\) +0\.\d{3} ", out) and "bisection" in out
     data = json.loads((run / "leaderboard.json").read_text())
     rules = {row["rule"]: row["own"] for row in data["tracks"][0]["entries"]}
     assert rules == {"bisection": False, "random": False, "Mine": True}

@@ -196,7 +196,7 @@ def test_a_result_shows_itself(three: Results) -> None:
     assert repr(run).startswith("<Result random ×4 · endpoints: ") and len(repr(run)) < SHORT
     for text in (str(run), Tags(run._repr_html_()).words, str(run.table())):
         assert repr(run.coherence) in "".join(text)
-    assert "Share of sequences that the world can produce" in str(run.table())
+    assert "Share of sequences that the world can produce" in " ".join(str(run.table()).split())
     assert run.world.show(run.tokens[0]) in "".join(Tags(run._repr_html_()).words)
     row = run.to_arrow().to_pylist()[0]
     assert row["coherence"] == float(run.coherence) and row["seed"] == 3
@@ -280,7 +280,8 @@ def test_a_frame_has_no_column_that_is_empty_and_no_p_of_zero() -> None:
     assert repr(runs.differences[0]).endswith("p < .0001")
 
 
-def test_the_trace_shows_every_round(three: Results) -> None:
+def test_the_trace_shows_every_round(three: Results, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     run = three[2]
     shown = run.trace.show(5)
     lines = str(shown).splitlines()
@@ -297,6 +298,27 @@ def test_the_trace_shows_every_round(three: Results) -> None:
     last = str(grid.trace.show()).split("\n\n")[-1]
     assert grid.world.show(grid.tokens[0]) in last
     assert maskwalk.run("entropy", world=SMALL, count=2, trace=0).trace is None
+
+
+def test_text_goes_on_below_where_the_terminal_ends(
+    three: Results, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = three[2]
+    monkeypatch.setenv("COLUMNS", "300")
+    wide = {what: str(what()) for what in (run.trace.show, run.table, run.__str__)}
+    for width in (66, 72, 80):
+        monkeypatch.setenv("COLUMNS", str(width))
+        for what, text in wide.items():
+            narrow = str(what())
+            assert max(map(len, narrow.splitlines())) <= width
+            assert sorted(re.findall(r"\d+\.\d+", narrow)) == sorted(re.findall(r"\d+\.\d+", text))
+    assert max(map(len, wide[run.table].splitlines())) > 80
+    monkeypatch.setenv("COLUMNS", "40")
+    parts = [part.splitlines() for part in str(run.trace.show()).split("\n\n")]
+    assert [part[0] for part in parts] == ["positions 0 to 4", "positions 5 to 8"]
+    for line, first, second in zip(wide[run.trace.show].splitlines(), *(p[1:] for p in parts)):
+        assert first[:9] == second[:9] == line[:9]
+        assert (first[9:].ljust(5 * 4) + second[9:]).rstrip() == line[9:]
 
 
 # ---- decode, graphs, reprs

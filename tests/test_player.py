@@ -276,9 +276,12 @@ def test_the_browser_opens_if_asked(
     cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
-    monkeypatch.setattr("webbrowser.open", asked.append)
+    monkeypatch.setattr("webbrowser.open", lambda address: not asked.append(address))
     words = ("play", "--world", "latin(n=3)", "--sampler", "left_to_right", "--out")
-    assert cli(*words, str(tmp_path / "a.html"))[0] == 0 and asked == []
-    assert cli(*words, str(tmp_path / "b.html"), "--open")[0] == 0
-    assert asked == [(tmp_path / "b.html").as_uri()]
+    code, said, _ = cli(*words, str(tmp_path / "a.html"))
+    assert code == 0 and asked == [] and said.endswith("Open it in a browser.\n")
+    code, said, _ = cli(*words, str(tmp_path / "b.html"), "--open")
+    assert code == 0 and asked == [(tmp_path / "b.html").as_uri()] and "Open it" not in said
+    monkeypatch.setattr("webbrowser.open", lambda address: False)  # there is none here
+    assert cli(*words, str(tmp_path / "c.html"), "--open")[1].endswith("Open it in a browser.\n")
     assert "left_to_right" in SAMPLERS

@@ -167,6 +167,30 @@ def test_thin_records_still_make_a_page(open_page: Any, kind: str):
         assert tab.get_by_text("Not measured in this mode.").first.is_visible()
 
 
+def test_on_a_phone_a_swap_is_two_lines_across(open_page: Any):
+    tab = open_page(reproduction())
+    tab.set_viewport_size({"width": 390, "height": 800})
+    boxes = tab.evaluate(
+        """[...document.querySelectorAll(".swaps tbody tr")].filter(r => r.offsetWidth).map(
+            r => [...r.cells].map(c => c.getBoundingClientRect()).map(
+                b => [b.left, b.top, b.right, b.bottom]))"""
+    )
+    assert boxes
+    for here, there, task, places, p in boxes:
+        assert here[1] == there[1] and here[2] <= there[0] and there[2] <= 390
+        assert here[2] - here[0] > 160 and there[2] - there[0] > 160
+        assert task[1] >= max(here[3], there[3]) and places[1] == p[1] >= task[3]
+
+
+def test_a_table_that_is_all_folded_stands_alone(open_page: Any):
+    tab = open_page(reproduction())
+    lone = """[...document.querySelectorAll(".tables > .scroll")].filter(
+        t => t.offsetWidth && t.querySelector(":scope > .alike + .more")).map(
+        t => t.offsetWidth / t.parentElement.offsetWidth)"""
+    shares = tab.evaluate(lone)
+    assert shares and min(shares) > 0.99
+
+
 def points(tab: Any, figure: str) -> int:
     return tab.locator(f"{figure} .point").count()
 

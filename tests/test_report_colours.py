@@ -11,6 +11,8 @@ from maskwalk.bench.labels import KNOWN, SPARE
 from maskwalk.report import write_report
 from maskwalk.report.arrange import arrange
 from maskwalk.report.words import note_words
+from maskwalk.worlds.exact.world import NOTE
+from maskwalk.worlds.walks.oracles.base import LEAK
 from tests import fake_records
 from tests.fake_records import with_coherence
 
@@ -86,3 +88,5 @@ def test_notes_are_written_as_a_person_would() -> None:
     old = "network in float16, 4096 sequences a call"
     assert note_words(old) == "network in float16, 4,096 sequences per call"
     assert note_words("seed 0.12345, rows=256") == "seed 0.12345, rows=256"
+    for note, answer in ((LEAK, "those that break fewest steps"), (NOTE, "every token alike")):
+        assert note_words(note).endswith(f"the oracle then answers with {answer}")

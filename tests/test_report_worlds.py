@@ -229,7 +229,7 @@ def test_records_of_an_earlier_schema_give_a_whole_page(name: str):
 
 
 def test_a_sample_is_summed_up_in_any_world():
-    one = fake_records.record(sampler="random(block=2)")
+    one = fake_records.record(sampler="random(block=2)") | {"impossible": 3}
     said = printed(sample_summary(one, ["3 1 4 1", "2 7 1 8"]))
     for words in (
         "graph     st_er(nodes=500, p=0.0)",
@@ -238,11 +238,12 @@ def test_a_sample_is_summed_up_in_any_world():
         "exact sequences of this number get 0.105",
         "  3 1 4 1",
         "Order of unmasking of the first sequence",
-        "Note: impossible evidence",
+        "Note: 3 times the tokens so far fitted no sequence; the oracle then answers",
     ):
         assert words in " ".join(said.split("\n")) or words in said, words
     value = one["metrics"]["coherence"]["value"]
     assert re.search(rf"coherence +{value:.3f} ± 0\.0\d\d +Share of sequences", said)
+    assert "Note" not in printed(sample_summary(one | {"impossible": 0}, ["3 1 4 1"]))
     said = printed(sample_summary(coins()[0] | {"trace": None, "notes": []}, ["HHTT"]))
     assert "coins(length=8, parity='even')" in said and "heads shown" in said and "HHTT" in said
     assert "Order of unmasking" not in said

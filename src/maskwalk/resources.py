@@ -48,9 +48,10 @@ def at_hand(path: Path, folder: str, suffix: str = "") -> Path:
 
 
 def commit() -> str | None:
-    """The commit of the checkout this package runs from, if it is one."""
+    """The commit of the checkout this package runs from, or that its wheel was made from."""
     if not (PACKAGE.parent.parent / ".git").exists():  # installed, maybe inside another checkout
-        return None
+        made_from = PACKAGE / "COMMIT"  # hatch_build.py writes it
+        return made_from.read_text(encoding="utf-8").strip() if made_from.is_file() else None
     command = ["git", "-C", str(PACKAGE), "rev-parse", "HEAD"]
     try:
         found = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)

@@ -46,6 +46,8 @@ class Plain(Console):
 
 
 out, err = Plain(), Plain(stderr=True)
+# Where options stand in a command's help, below its own.
+WORLD, DECODING, TEXT, MACHINES = "World", "Decoding", "Models of text", "Machines"
 
 
 def path(text: str | Path) -> Path:
@@ -60,6 +62,7 @@ World = Annotated[
     typer.Option(
         help="The world, as a spec, such as 'walk(length=16)'; `maskwalk list worlds`.",
         autocompletion=complete.worlds,
+        rich_help_panel=WORLD,
     ),
 ]
 Graph = Annotated[
@@ -67,18 +70,26 @@ Graph = Annotated[
     typer.Option(
         help="Of a world of walks: the graph \\[st_er(nodes=500, p=0.01)].",
         autocompletion=complete.graphs,
+        rich_help_panel=WORLD,
     ),
 ]
 Walk = Annotated[
     str | None,
     typer.Option(
-        help="… the law of walks on it \\[lazy(stay=0.125)].", autocompletion=complete.walks
+        help="… the law of walks on it \\[lazy(stay=0.125)].",
+        autocompletion=complete.walks,
+        rich_help_panel=WORLD,
     ),
 ]
 Length = Annotated[
-    int | None, typer.Option(help="… tokens in a walk [24], or of a model of text [256].")
+    int | None,
+    typer.Option(
+        help="… tokens in a walk [24], or of a model of text [256].", rich_help_panel=WORLD
+    ),
 ]
-GraphSeed = Annotated[int | None, typer.Option(help="… seed of the graph [0].")]
+GraphSeed = Annotated[
+    int | None, typer.Option(help="… seed of the graph [0].", rich_help_panel=WORLD)
+]
 Denoiser = Annotated[
     str,
     typer.Option(
@@ -100,19 +111,27 @@ Preset = Annotated[
         help="A decoding by name: exact, as_published; with a sampler of its own llada, dream, "
         "fast_dllm, dinfer, mdlm, remdm. See maskwalk list presets.",
         autocompletion=complete.presets,
+        rich_help_panel=DECODING,
     ),
 ]
 DrawSpec = Annotated[
     str | None,
-    typer.Option("--draw", help="How a token is drawn, as a spec: 'draw(top_p=0.9, floor=0.2)'."),
+    typer.Option(
+        "--draw",
+        help="How a token is drawn, as a spec: 'draw(top_p=0.9, floor=0.2)'.",
+        rich_help_panel=DECODING,
+    ),
 ]
 Ties = Annotated[
-    str | None, typer.Option(help="Equal scores: uniform, or index (the lowest position).")
+    str | None,
+    typer.Option(
+        help="Equal scores: uniform, or index (the lowest position).", rich_help_panel=DECODING
+    ),
 ]
 Count = Annotated[int, typer.Option(help="Sequences, or prompts if conditional.")]
 PerPrompt = Annotated[int, typer.Option(help="Samples for each prompt.")]
 Seed = Annotated[int, typer.Option(help="Seed of prompts and draws.")]
-Device = Annotated[str, typer.Option(help="cpu, or cuda.")]
+Device = Annotated[str, typer.Option(help="cpu, or cuda.", rich_help_panel=MACHINES)]
 AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable, on stdout.")]
 Include = Annotated[
     list[str] | None,
@@ -124,7 +143,10 @@ Include = Annotated[
 
 Timeout = Annotated[
     float | None,
-    typer.Option(help="Seconds a cell may take; one that takes longer is skipped, with a note."),
+    typer.Option(
+        help="Seconds a cell may take; one that takes longer is skipped, with a note.",
+        rich_help_panel=MACHINES,
+    ),
 ]
 
 

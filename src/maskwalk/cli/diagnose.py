@@ -17,11 +17,12 @@ from maskwalk.errors import MaskwalkError
 
 Row = dict[str, Any]
 LEGEND = (
-    "Nats per sequence ± half of a 95 % interval. ≤: upper bound, the sampler is",
-    "stochastic (--orders tightens it). ~: unreliable, under 50 effective",
-    "sequences. depend. and denois.: the two parts of the loss. worst: the round",
-    "that loses most. regret: dependence above the best fixed plan of sets with as",
-    "many calls.",
+    "KL: nats lost per sequence, ± half of a 95 % interval (≤: an upper bound, its",
+    "order is random; --orders tightens it). Its two parts:",
+    "  depend.: tokens drawn together did not see each other; the sampler's part",
+    "  denois.: the probabilities were wrong; the denoiser's part",
+    "worst: the round that loses most, and how much. regret: depend. beyond that of",
+    "the best fixed plan with as many calls. ~: unreliable, too few sequences count.",
 )
 TEXT_LEGEND = (
     "± half of a 95 % interval. ≤: upper bound, the sampler is stochastic (--orders",
@@ -59,7 +60,12 @@ def diagnose(
     texts: Texts = None,
     tokenizer: Tokenizer = None,
     rows_together: Annotated[
-        int | None, typer.Option("--rows", help="Of an hf: model: sequences read together \\[1].")
+        int | None,
+        typer.Option(
+            "--rows",
+            help="Of an hf: model: sequences read together \\[1].",
+            rich_help_panel=common.TEXT,
+        ),
     ] = None,
     model_option: ModelOption = None,
     seed: common.Seed = 0,

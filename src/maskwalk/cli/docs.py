@@ -37,9 +37,9 @@ def docs(
     if path:
         out.print(str(file(name)), soft_wrap=True)
         return
-    from rich.markdown import Markdown
+    from maskwalk.cli.markdown import Document
 
-    out.print(Markdown(COMMENT.sub("", read(name))))
+    out.print(Document(COMMENT.sub("", read(name))))
 
 
 def file(name: str) -> Path:

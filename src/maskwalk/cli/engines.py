@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from maskwalk.cli.common import check_device, err
+from maskwalk.cli.common import MACHINES, check_device, err
 from maskwalk.errors import MaskwalkError, one_of, whole
 
 if TYPE_CHECKING:
@@ -15,22 +15,32 @@ if TYPE_CHECKING:
 PROCESSES, RAY = "processes", "ray"
 Workers = Annotated[
     int | None,
-    typer.Option(help="Processes [1], or workers of a cluster \\[all]; the numbers are the same."),
+    typer.Option(
+        help="Processes [1], or workers of a cluster \\[all]; the numbers are the same.",
+        rich_help_panel=MACHINES,
+    ),
 ]
 Name = Annotated[
     str,
     typer.Option(
         "--engine",
         help="processes, or ray: a cluster (pip install 'maskwalk\\[ray]'; docs/scale.md).",
+        rich_help_panel=MACHINES,
     ),
 ]
 Address = Annotated[
     str | None,
-    typer.Option(help="… of ray: the cluster, auto or HOST:PORT; without it, one on this machine."),
+    typer.Option(
+        help="… of ray: the cluster, auto or HOST:PORT; without it, one on this machine.",
+        rich_help_panel=MACHINES,
+    ),
 ]
 Gpus = Annotated[
     float | None,
-    typer.Option(help="… of ray: GPUs a worker takes, 0.5 for half of one [1 with --device cuda]."),
+    typer.Option(
+        help="… of ray: GPUs a worker takes, 0.5 for half of one [1 with --device cuda].",
+        rich_help_panel=MACHINES,
+    ),
 ]
 
 

@@ -10,7 +10,17 @@ import typer
 from rich.text import Text
 
 from maskwalk.cli import common, engines
-from maskwalk.cli.common import bring_in, check_device, err, out, say_notes, say_written, stoppable
+from maskwalk.cli.common import (
+    MACHINES,
+    TEXT,
+    bring_in,
+    check_device,
+    err,
+    out,
+    say_notes,
+    say_written,
+    stoppable,
+)
 from maskwalk.cli.text.shared import MODELS, ModelOption, Texts, Tokenizer, options_of
 from maskwalk.errors import MaskwalkError, whole
 
@@ -38,29 +48,37 @@ def evaluate(
     ] = None,
     denoiser: Annotated[
         str | None,
-        typer.Option(help=f"Instead of a suite, a model of text: {MODELS}"),
+        typer.Option(help=f"Instead of a suite: {MODELS}", rich_help_panel=TEXT),
     ] = None,
     texts: Texts = None,
     length: Annotated[
         int | None,
-        typer.Option(help="Of text: tokens of a passage \\[64, or as many as there are]."),
+        typer.Option(
+            help="Tokens of a passage \\[64, or as many as there are].", rich_help_panel=TEXT
+        ),
     ] = None,
-    count: Annotated[int, typer.Option(help="Of text: held-out passages.")] = 32,
-    written: Annotated[int, typer.Option(help="Of text: texts that a setting writes.")] = 16,
-    paths: Annotated[int, typer.Option(help="Of text: paths of a stochastic policy.")] = 4,
+    count: Annotated[int, typer.Option(help="Held-out passages.", rich_help_panel=TEXT)] = 32,
+    written: Annotated[
+        int, typer.Option(help="Texts that a setting writes.", rich_help_panel=TEXT)
+    ] = 16,
+    paths: Annotated[
+        int, typer.Option(help="Paths of a stochastic policy.", rich_help_panel=TEXT)
+    ] = 4,
     tokenizer: Tokenizer = None,
     rows: Annotated[
-        int | None, typer.Option(help="Of an hf: model: sequences read together \\[1].")
+        int | None,
+        typer.Option(help="Of an hf: model: sequences read together \\[1].", rich_help_panel=TEXT),
     ] = None,
     model_option: ModelOption = None,
-    device: Annotated[str, typer.Option(help="Of text: cpu, or cuda.")] = "cpu",
+    device: Annotated[str, typer.Option(help="cpu, or cuda.", rich_help_panel=TEXT)] = "cpu",
     anyway: Annotated[
         bool, typer.Option("--anyway", help="Go on although the contract is broken.")
     ] = False,
     workers: Annotated[
         int | None,
         typer.Option(
-            help="Processes for the baselines [2; of text 1], or workers of a cluster \\[all]."
+            help="Processes for the baselines [2; of text 1], or workers of a cluster \\[all].",
+            rich_help_panel=MACHINES,
         ),
     ] = None,
     engine: engines.Name = engines.PROCESSES,
@@ -75,12 +93,15 @@ def evaluate(
     ] = "exact",
     timeout: Annotated[
         float | None,
-        typer.Option(help="Seconds that the contract of a setting, or one scene, may take."),
+        typer.Option(
+            help="Seconds that the contract of a setting, or one scene, may take.",
+            rich_help_panel=MACHINES,
+        ),
     ] = None,
     as_json: common.AsJson = False,
     include: common.Include = None,
 ) -> None:
-    """Say whether a policy beats what there is, at the same number of calls.
+    """Say whether a policy beats the known samplers at the same number of calls (2 min).
 
     Policy and baselines get the same prompts and random streams. The file is executed.
 

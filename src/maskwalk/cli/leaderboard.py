@@ -48,6 +48,7 @@ def leaderboard(
     """Rank rules by what they reach within 4, 8, 12 and 24 calls: leaderboard.json and a page.
 
     Rules are ranked where they have the same scenes; an evaluation brings the baselines of its own.
+    Prints the first five of every ranking and your own; the page has all.
 
     Exit code 1: a number did not come out again.
 
@@ -65,6 +66,7 @@ def leaderboard(
     from maskwalk.report.leaderboard.board import tracks
     from maskwalk.report.leaderboard.page import write_board
     from maskwalk.report.leaderboard.replayed import with_replayed
+    from maskwalk.report.leaderboard.terminal import board_lines
     from maskwalk.report.words import typed
     from maskwalk.resources import at_hand, shipped
 
@@ -86,7 +88,10 @@ def leaderboard(
     if policy is not None:
         raise MaskwalkError("--policy names what --check runs; add --check or leave it out.")
     beside = named[0] if places[0] == named[0] else Path("leaderboard")
-    for path in write_board(tracks(attach(records)), to or beside, typed(sys.argv[1:])):
+    found = tracks(attach(records))
+    for line in board_lines(found):
+        out.print(line, soft_wrap=True)
+    for path in write_board(found, to or beside, typed(sys.argv[1:])):
         say_written(path)
 
 

@@ -105,6 +105,7 @@ def versions() -> str:
 def main() -> None:
     """Entry point: a user's mistake is a sentence and exit code 2."""
     _settle_streams()
+    _settle_threads()
     try:
         with user_code():
             code = _run()
@@ -158,6 +159,12 @@ def _refused(sentence: str) -> int:
     except OSError:  # stderr is closed or full as well
         return 2
     return 2
+
+
+def _settle_threads() -> None:
+    """Threads of torch that wait go to sleep soon: spinning, they slow down a busy machine."""
+    if "OMP_WAIT_POLICY" not in os.environ:  # read when torch is loaded, which is later
+        os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 
 def _settle_streams() -> None:

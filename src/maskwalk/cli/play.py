@@ -10,7 +10,7 @@ import typer
 from rich.text import Text
 
 from maskwalk.cli import common, complete
-from maskwalk.cli.common import bring_in, check_device, err, say_written
+from maskwalk.cli.common import bring_in, check_device, err, out, say_written
 from maskwalk.errors import MaskwalkError
 
 MOST_PANES = 8
@@ -117,5 +117,6 @@ def play(
     to.parent.mkdir(parents=True, exist_ok=True)
     write_file(to, page.encode())
     say_written(to)
-    if sys.stdout.isatty() if opens is None else opens:
-        webbrowser.open(to.resolve().as_uri())
+    opened = sys.stdout.isatty() if opens is None else opens
+    if not (opened and webbrowser.open(to.resolve().as_uri())):
+        out.print("Open it in a browser.")

@@ -49,11 +49,18 @@ def tune(
         typer.Option(help="Tokens of a text \\[64, or as many as there are] or walk."),
     ] = None,
     count: Annotated[int, typer.Option(help="Held-out passages, or sequences of a world.")] = 32,
-    written: Annotated[int, typer.Option(help="Texts to write with every setting.")] = 16,
-    paths: Annotated[int, typer.Option(help="Paths of a stochastic policy on text.")] = 4,
+    written: Annotated[
+        int, typer.Option(help="Texts to write with every setting.", rich_help_panel=common.TEXT)
+    ] = 16,
+    paths: Annotated[
+        int, typer.Option(help="Paths of a stochastic policy.", rich_help_panel=common.TEXT)
+    ] = 4,
     judge: Annotated[
         str | None,
-        typer.Option(help="An autoregressive hf: model that reads the texts \\[the model itself]."),
+        typer.Option(
+            help="An autoregressive hf: model that reads the texts \\[the model itself].",
+            rich_help_panel=common.TEXT,
+        ),
     ] = None,
     world: common.World = None,
     task: common.Task = "unconditional",
@@ -63,7 +70,10 @@ def tune(
     seed: common.Seed = 0,
     tokenizer: Tokenizer = None,
     rows: Annotated[
-        int | None, typer.Option(help="Of an hf: model: sequences read together \\[1].")
+        int | None,
+        typer.Option(
+            help="Of an hf: model: sequences read together \\[1].", rich_help_panel=common.TEXT
+        ),
     ] = None,
     model_option: ModelOption = None,
     device: common.Device = "cpu",

@@ -44,9 +44,9 @@ def zoo(name: Name = None, cards: Cards = False, as_json: AsJson = False) -> Non
 
         shown = page(models) if cards else card(name or "", models[name or ""])
         if out.is_terminal:
-            from rich.markdown import Markdown
+            from maskwalk.cli.markdown import Document
 
-            out.print(Markdown(shown))
+            out.print(Document(shown))
         else:
             print(shown, end="")
         return

@@ -15,7 +15,7 @@ from maskwalk.decoding.kinds import MARK, SHAPED
 from maskwalk.report.estimates import INTERVAL, Estimate, estimate, floor_of, number, with_interval
 from maskwalk.report.frames import Frame, frames
 from maskwalk.report.pictures import in_rows
-from maskwalk.report.words import SHAPED_MEANS, plural
+from maskwalk.report.words import SHAPED_MEANS, sample_notes
 from maskwalk.specs import Spec
 from maskwalk.worlds.metrics import METRICS, Metric
 
@@ -35,7 +35,7 @@ def sample_summary(record: Record, shown: Sequence[str]) -> RenderableType:
         parts += [Text("\nUnmasking of the first sequence (· is masked):"), in_rows(pictures)]
     elif trace is not None:
         parts += [Text(), *_order(trace)]
-    parts += [Text(f"\nNote: {note}.", style="dim") for note in _notes(record)]
+    parts += [Text(f"\nNote: {note}", style="dim") for note in sample_notes(record)]
     return Group(*parts)
 
 
@@ -43,14 +43,6 @@ def _sequences(shown: Sequence[str], pictured: bool) -> list[RenderableType]:
     if pictured and any("\n" in text for text in shown):
         return [in_rows([Frame("", [text]) for text in shown])]
     return [Padding(Text(text or "(empty)"), INDENT) for text in shown]
-
-
-def _notes(record: Record) -> list[str]:
-    """The notes; the one on impossible evidence with how often there was any."""
-    times = record.get("impossible") or 0
-    said = f" ({plural(times, 'time')})" if times else ""
-    notes = record.get("notes") or []
-    return [note + said if note.startswith("impossible") else note for note in notes]
 
 
 def _settings(record: Record) -> Table:

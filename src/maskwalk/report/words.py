@@ -5,11 +5,13 @@ import shlex
 from collections.abc import Sequence
 
 from maskwalk.bench.labels import read, spoken
+from maskwalk.bench.records import Record
 
 SHAPED_MEANS = (
     "shaped: drawn first, taken back or truncated, so the sequences may follow another law than "
     "the denoiser's."
 )
+IMPOSSIBLE = "impossible evidence"  # how the note of an oracle begins
 
 
 def plural(count: int, word: str) -> str:
@@ -59,9 +61,31 @@ def chance(p: float) -> str:
 
 
 def note_words(note: str) -> str:
-    """A note of a record: large numbers with separators, and "per" for the "a" of older ones."""
+    """A note of a record in plain words: what was impossible, large numbers with separators, and
+    "per" for the "a" of older ones."""
+    if note.startswith(IMPOSSIBLE):
+        return f"where the tokens so far fit no sequence, {_answered(note)}"
     text = re.sub(r"(?<![\w.])\d{4,}(?![\w.])", lambda number: f"{int(number[0]):,}", note)
     return text.replace(" sequences a call", " sequences per call")
+
+
+def sample_notes(record: Record) -> list[str]:
+    """The notes of one setting as sentences; none on what was impossible if nothing was."""
+    times, notes = record.get("impossible"), record.get("notes") or []
+    told = []
+    for note in map(str, notes):
+        if not note.startswith(IMPOSSIBLE) or times is None:
+            told.append(capital(note_words(note)) + ".")
+        elif times:
+            fits = f"{plural(times, 'time')} the tokens so far fitted no sequence"
+            told.append(f"{capital(fits)}; {_answered(note)}.")
+    return told
+
+
+def _answered(note: str) -> str:
+    """What an oracle answers to the impossible, by the note it leaves in a record."""
+    every = "every token alike" if "uniform over" in note else "those that break fewest steps"
+    return f"the oracle then answers with {every}"
 
 
 def file_stem(*parts: str) -> str:

@@ -16,14 +16,16 @@ from maskwalk.decoding.kinds import MARK, SHAPED
 from maskwalk.stats import Difference, settled_se
 
 WIDTH = 80
-HEAD = f"{'':15}{'calls':>5}{'coh.':>6}  {'best baseline, at':<19}{'diff.':>5} {'to the front':>16}"
-LEGEND = textwrap.wrap(
-    "coh.: share of coherent sequences. best baseline: with at most as many calls, and at how "
-    "many. diff.: the difference to it. to the front: to the best mixture of baselines at its "
-    "calls, paired by prompt, with a 95 % interval; what follows is after Holm's correction. "
-    "on: a difference of ±… would have been seen four times in five. dominated: a baseline with "
-    "fewer calls is at least as coherent. void: hardly one coherent.",
-    WIDTH,
+HEAD = " " * 14 + "calls coh.  best baseline, calls diff.     to the front"
+LEGEND = (
+    "coh.            share of coherent sequences",
+    "best baseline   the most coherent with at most as many calls; diff.: from it",
+    "to the front    from the best mixture of baselines at the same calls, paired by",
+    "                prompt, with a 95 % interval",
+    "beyond, inside  ahead of the front, or behind it, after Holm's correction",
+    "on              neither is shown; ±… would have been seen four times in five",
+    "dominated       a baseline with fewer calls is at least as coherent",
+    "void            hardly a sequence is coherent",
 )
 SHAPED_LEGEND = (
     f"{MARK}: shaped. It does not only choose where to draw, so it is measured against the",
@@ -211,14 +213,15 @@ def _row(c: Comparison) -> list[str]:
     best, gap = "none so cheap", ""
     if c.best is not None and c.single is not None:
         label = samplers([c.best.sampler])[0].label
-        best, gap = f"{label}, {c.best.calls.mean():.3g}", _signed(c.single.value)
+        at = f"{c.best.calls.mean():.1f}".removesuffix(".0")
+        best, gap = f"{label}, {at}", _signed(c.single.value)
     far = "" if c.front is None else _interval(c.front)
-    numbers = f"{c.calls:>5.1f}{_share(c.coherence):>6}"
-    names = textwrap.wrap(_inside(c.setting), 13), textwrap.wrap(best, 19)
+    numbers = f"{c.calls:>5.1f}{_share(c.coherence):>5}"
+    names = textwrap.wrap(_inside(c.setting), 13), textwrap.wrap(best, 21)
     lines = []
     for row, (own, other) in enumerate(zip_longest(*names, fillvalue="")):
         middle, rest = (numbers, f"{gap:>5} {far:>16} {_mark(c)}") if row == 0 else ("", "")
-        lines.append(f"  {own:<13}{middle:11}  {other:<19}{rest}".rstrip())
+        lines.append(f" {own:<13}{middle:10}  {other:<21}{rest}".rstrip())
     return lines
 
 

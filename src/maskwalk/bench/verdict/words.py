@@ -34,14 +34,15 @@ def sentence(name: str, found: Sequence[Comparison]) -> str:
 
 
 def _clause(position: str, names: list[str], total: int, own: Sequence[Comparison]) -> str:
-    """ "on the front on tree (no difference is shown; one of 0.26 would have been)"."""
+    """ "on the front on tree (a difference of 0.26 would have shown)"."""
     text = f"{CLAUSES[position]} {_listed(names, total)}"
     if position != "on":
         return text
     seen = [c.seen for c in own if c.position == "on" and c.scene.structure in names]
     most = max((one for one in seen if one is not None), default=None)
-    limit = "" if most is None else f"; one of {min(most, 1.0):.2f} would have been"
-    return f"{text} (no difference is shown{limit})"
+    if most is None:
+        return f"{text} (no difference shows)"
+    return f"{text} (a difference of {min(most, 1.0):.2f} would have shown)"
 
 
 def _reason(found: Sequence[Comparison]) -> str:
@@ -61,11 +62,11 @@ def _reason(found: Sequence[Comparison]) -> str:
     if best.position == "near":
         return _sentence(f"{near_the_law(best)} ({where})")
     if best.position == "dominated" and best.cheaper is not None:
-        other = f"{best.cheaper.calls.mean():.3g} do, {best.cheaper.sampler}"
-        return f"Even its best takes {calls(best.calls)} where {other} ({where})."
+        other = f"{best.cheaper.sampler} takes {best.cheaper.calls.mean():.3g}"
+        return f"Even its best setting takes {calls(best.calls)} where {other} ({where})."
     if best.position == "inside":
         less = f"{-best.gain:.2f} less often than the front at {calls(best.calls)}"
-        return f"Even its best is coherent {less} ({where})."
+        return f"Even its best setting is coherent {less} ({where})."
     return ""
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from maskwalk.cli.common import check_device, err, progress
+from maskwalk.cli.common import TEXT, check_device, err, progress
 
 if TYPE_CHECKING:
     from maskwalk.analysis.judge import Judge
@@ -17,12 +17,16 @@ Texts = Annotated[
     Path | None,
     typer.Option(
         help="Texts the model has not seen: .txt (an empty line between documents), .jsonl "
-        "(one text per line) or .npy (tokens); models of books bring theirs."
+        "(one text per line) or .npy (tokens); models of books bring theirs.",
+        rich_help_panel=TEXT,
     ),
 ]
-Tokenizer = Annotated[str | None, typer.Option(help="Of an hf: model that brings none.")]
+Tokenizer = Annotated[
+    str | None, typer.Option(help="Of an hf: model that brings none.", rich_help_panel=TEXT)
+]
 Rows = Annotated[
-    int | None, typer.Option(help="Sequences read together \\[1; ours 8, on cuda 256].")
+    int | None,
+    typer.Option(help="Sequences read together \\[1; ours 8, on cuda 256].", rich_help_panel=TEXT),
 ]
 ModelOption = Annotated[
     list[str] | None,
@@ -30,6 +34,7 @@ ModelOption = Annotated[
         "--model-option",
         help="key=value, of an hf: model: kind, mask, shifted, end_of_text, precision, device_map, "
         "check, trust_remote_code; repeatable.",
+        rich_help_panel=TEXT,
     ),
 ]
 

@@ -17,9 +17,10 @@ from maskwalk.bench.records import Record, numbers
 from maskwalk.decoding.decode import Decoded
 from maskwalk.decoding.draw import decoding_of
 from maskwalk.report.estimates import INTERVAL, estimate, with_interval
-from maskwalk.report.notebook.shown import Shown, html_table, table
+from maskwalk.report.notebook.shown import Shown, columns, html_table, table
 from maskwalk.report.notebook.trace import RunTrace
 from maskwalk.report.sequence import sample_summary
+from maskwalk.report.words import sample_notes
 from maskwalk.resources import need
 from maskwalk.worlds.metrics import METRICS, Metric
 from maskwalk.worlds.tasks import TASKS
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 COHERENCE = "coherence"
 SEQUENCES = 4  # shown
-WIDTH = 100  # columns of the text
 SETTINGS = ("world", "task", "denoiser", "sampler", "mode", "count", "per_prompt", "seed")
 
 
@@ -163,7 +163,7 @@ class Result:
         return f"<Result {self.label} · {task}: {quality}{self.calls!r} calls, n = {n}>"
 
     def __str__(self) -> str:
-        console = Console(width=WIDTH, highlight=False, markup=False, emoji=False)
+        console = Console(width=columns(), highlight=False, markup=False, emoji=False)
         with console.capture() as capture:
             console.print(sample_summary(self.record, self.shown_sequences()))
         return "\n".join(line.rstrip() for line in capture.get().rstrip().split("\n"))
@@ -171,7 +171,7 @@ class Result:
     def _repr_html_(self) -> str:
         settings = [(key, str(self.record.get(key))) for key in SETTINGS]
         settings.append(("as options", self.decoding))
-        notes = "".join(f"<p>Note: {escape(note)}.</p>" for note in self.record["notes"])
+        notes = "".join(f"<p>Note: {escape(note)}</p>" for note in sample_notes(self.record))
         lines = escape("\n".join(self.shown_sequences()))
         parts = (
             html_table(("", ""), settings, left=(0, 1)),

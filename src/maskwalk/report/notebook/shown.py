@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from textwrap import fill
+from shutil import get_terminal_size
+from textwrap import fill, wrap
 
-WIDTH = 79  # of a note in a terminal
+NARROW = 24  # columns that words get at least, however wide the numbers beside them are
 CELL = "padding:.25em .75em;vertical-align:top"
 TABLE = '<table style="border-collapse:collapse">{}</table>'
 LEFT = f"{CELL};text-align:left"
@@ -26,9 +27,19 @@ class Shown:
         return self.html
 
 
+def columns() -> int:
+    """How wide the terminal is; 80 in a notebook."""
+    return get_terminal_size().columns
+
+
 def text_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int]) -> str:
-    """Columns under their heads, numbers at the right; `left` says which begin at the left."""
+    """Columns under their heads, numbers at the right; `left` says which begin at the left.
+
+    Words in the last column go on below where the terminal ends.
+    """
     lines = [list(head)] * any(head) + [list(row) for row in rows]
+    if len(head) - 1 in left:
+        lines = _folded(lines)
     widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
     return "\n".join(
         "  ".join(
@@ -37,6 +48,17 @@ def text_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: Sequenc
         ).rstrip()
         for line in lines
     )
+
+
+def _folded(lines: list[list[str]]) -> list[list[str]]:
+    """The last column wrapped to what the others leave."""
+    before = sum(max(map(len, column)) + 2 for column in list(zip(*lines))[:-1])
+    room = max(columns() - before, NARROW)
+    return [
+        [*(row if turn == 0 else [""] * len(row)), words]
+        for *row, last in lines
+        for turn, words in enumerate(wrap(last, room) or [""])
+    ]
 
 
 def html_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int]) -> str:
@@ -61,4 +83,4 @@ def table(
     text, html = text_table(head, rows, left), html_table(head, rows, left)
     if not note:
         return Shown(text, html)
-    return Shown(f"{text}\n\n{fill(note, WIDTH)}", f"{html}<p>{escape(note)}</p>")
+    return Shown(f"{text}\n\n{fill(note, columns() - 1)}", f"{html}<p>{escape(note)}</p>")

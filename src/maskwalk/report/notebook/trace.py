@@ -1,7 +1,9 @@
 """The unmasking of a run's first sequences, round by round, as its world writes tokens."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from math import ceil
 
 import torch
 from jaxtyping import Int
@@ -9,13 +11,16 @@ from torch import Tensor
 
 from maskwalk.decoding.trace import Trace
 from maskwalk.errors import whole
-from maskwalk.report.notebook.shown import LEFT, TABLE, Shown
+from maskwalk.report.notebook.shown import LEFT, TABLE, Shown, columns
 from maskwalk.worlds.world import World
 
 NEW = "font-weight:bold;background:#ffe08a;color:#1f2328"
 GIVEN = "font-style:italic"
 CELL = "padding:.15em .4em;text-align:right"
 MASK = "·"
+TITLE = 9  # columns
+
+Line = tuple[str, list[str], list[bool]]  # a round: its title, the words, which of them are new
 
 
 @dataclass(repr=False)
@@ -43,19 +48,19 @@ class RunTrace(Trace):
         if getattr(self.world, "pictured", False):
             return self._pictures(canvases)
         before = torch.full_like(canvases[0], self.mask_id)
-        lines, rows = [], []
+        lines, rows = list[Line](), []
         width = len(str(self.world.vocab_size - 1))
         for number, canvas in enumerate(canvases):
             words = [MASK if t == self.mask_id else str(t) for t in canvas.tolist()]
             new = (canvas != before).tolist()
             title = f"round {number}" if number else "given"
             if number or any(new):
-                lines.append(f"{title:<9}" + _marked(words, new, width))
+                lines.append((title, words, new))
                 style = NEW if number else GIVEN
                 head = f'<th style="{LEFT};white-space:nowrap">{title}</th>'
                 rows.append(f"<tr>{head}{_cells(words, new, style)}</tr>")
             before = canvas
-        return Shown("\n".join(lines), TABLE.format(f"<tbody>{''.join(rows)}</tbody>"))
+        return Shown(_folded(lines, width), TABLE.format(f"<tbody>{''.join(rows)}</tbody>"))
 
     def _pictures(self, canvases: Tensor) -> Shown:
         """The same in the pictures that the world draws of partly masked sequences."""
@@ -69,6 +74,23 @@ class RunTrace(Trace):
             for title, picture in zip(titles, pictures)
         )
         return Shown(text, f"<div>{''.join(boxes)}</div>")
+
+
+def _folded(lines: Sequence[Line], width: int) -> str:
+    """Every round a line; in a terminal that is too narrow, one part of the positions after the
+    other, as even as can be."""
+    length = len(lines[0][1])
+    fit = max(1, (columns() - TITLE) // (width + 2))
+    size = ceil(length / ceil(length / fit))
+    parts = [range(at, min(at + size, length)) for at in range(0, length, size)]
+    return "\n\n".join(_part(lines, part, width, len(parts) > 1) for part in parts)
+
+
+def _part(lines: Sequence[Line], part: range, width: int, titled: bool) -> str:
+    head = [f"positions {part[0]} to {part[-1]}"] if titled else []
+    here = slice(part.start, part.stop)
+    rounds = (f"{t:<{TITLE}}{_marked(words[here], new[here], width)}" for t, words, new in lines)
+    return "\n".join([*head, *(line.rstrip() for line in rounds)])
 
 
 def _marked(words: list[str], new: list[bool], width: int) -> str:
