@@ -27,6 +27,7 @@ from torch import Tensor, nn
 from maskwalk.decoding import counting
 from maskwalk.decoding.decode import decode
 from maskwalk.decoding.draw import Draw
+from maskwalk.kernels.small import small, true_places
 from maskwalk.streams import Streams
 
 LENGTH, WIDTH = 64, 32
@@ -65,7 +66,8 @@ class Asked:
 
     def __call__(self, tokens: Tensor, at: Tensor | None = None) -> Tensor:
         at = tokens == self.mask_id if at is None else at
-        return torch.log_softmax(self.network(tokens)[at], -1)
+        asked = self.network(tokens).flatten(0, 1).index_select(0, true_places(small(at.flatten())))
+        return torch.log_softmax(asked, -1)
 
 
 def plain(network: nn.Module, start: Tensor, remasking: str, temperature: float) -> Tensor:
@@ -85,6 +87,7 @@ def plain(network: nn.Module, start: Tensor, remasking: str, temperature: float)
             sure = probs.gather(-1, drawn[..., None])[..., 0]
         else:
             sure = torch.rand(drawn.shape)
+        sure[:, LENGTH:] = -torch.inf  # what lies behind the block
         drawn = torch.where(masked, drawn, x)
         sure = torch.where(masked, sure, -torch.inf)
         kept = torch.zeros_like(drawn, dtype=torch.bool)
