@@ -109,10 +109,8 @@ def best_of(times: int, *functions: Callable[[], object]) -> list[float]:
     return [1e3 * s / LENGTH for s in seconds]
 
 
-def row(
-    batch: int, vocab: int, rule: tuple[str, float, str], times: int, profile: bool
-) -> list[str]:
-    """Milliseconds per round of the network, the plain loop and ours."""
+def loops(batch: int, vocab: int, rule: tuple[str, float, str]) -> dict[str, Callable[[], object]]:
+    """The network alone, the plain loop, ours, and ours without the check of answers."""
     remasking, temperature, spec = rule
     network = Tiny(vocab)
     asked, start = Asked(network, vocab), torch.full((batch, LENGTH), vocab)
@@ -135,14 +133,22 @@ def row(
 
     if temperature == 0:
         assert torch.equal(ours(), theirs())
-    spent = best_of(times, alone, theirs, ours, unchecked)
+    return {"network": alone, "plain": theirs, "ours": ours, "unchecked": unchecked}
+
+
+def row(
+    batch: int, vocab: int, rule: tuple[str, float, str], times: int, profile: bool
+) -> list[str]:
+    """Milliseconds per round of the network, the plain loop and ours."""
+    each = loops(batch, vocab, rule)
+    spent = best_of(times, *each.values())
     if profile:
         with cProfile.Profile() as told:
-            ours()
+            each["ours"]()
         pstats.Stats(told).sort_stats("tottime").print_stats(25)
-    own = [each - spent[0] for each in spent[1:]]
+    own = [one - spent[0] for one in spent[1:]]
     numbers = [f"{x:.3f}" for x in (spent[0], *own)]
-    about = [f"{vocab:,}", str(batch), spec, f"{temperature:g}"]
+    about = [f"{vocab:,}", str(batch), rule[2], f"{rule[1]:g}"]
     return [*about, *numbers, f"{own[1] / own[0]:.2f}"]
 
 
