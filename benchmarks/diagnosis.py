@@ -1,4 +1,6 @@
-"""The figures of docs/diagnosis.md that no command prints: python benchmarks/diagnosis.py
+"""The figures of docs/diagnosis.md that no command prints, as tables of Markdown:
+
+    python benchmarks/diagnosis.py > results/diagnosis/answers.md
 
 1. How much less noise the conditional means have than the paths they replace.
 2. What evenly spread sets lose on the two ST-ER graphs, next to the best plan.
@@ -6,7 +8,7 @@
 4. Coherence by replay of held-out walks and of training walks, next to the sampled one.
 """
 
-import time
+from collections.abc import Callable
 from itertools import combinations
 
 import numpy as np
@@ -45,6 +47,7 @@ GRAPHS = {
 def noise(walks: int = 64) -> None:
     """Dependence in nats, estimated both ways from the same walks."""
     law = build_world(walk_world(GRAPHS["degree 7"][0], GRAPHS["degree 7"][1], 24, 0))
+    rows = []
     for spec in ("dependence_bounded(budget=0.1)", "random(block=2)", "entropy(block=2)"):
         found = replay(
             SAMPLERS.build(spec), oracle_for(law), law.sample(walks, 0),
@@ -54,24 +57,26 @@ def noise(walks: int = 64) -> None:
         for kind in ("dependence", "dependence_path"):
             nats = found.split[kind].sum(1)
             said.append(f"{float(nats.mean()):.4f} ± {NORMAL * float(nats.std()) / walks**0.5:.4f}")
-        print(f"{spec}: conditional means {said[0]}, paths {said[1]}")
+        rows.append([spec, *said])
+    tell(noise, ["sampler", "conditional means", "paths"], rows)
 
 
 def spread(calls: tuple[int, ...] = (4, 3)) -> None:
     """Evenly spread sets and the best plan, exactly."""
+    rows = []
     for name, (graph, walk) in GRAPHS.items():
         law = build_world(walk_world(graph, walk, 24, 0))
         triples, joint = triple_entropies(law), chain_entropies(law)
         for n in calls:
             even = sum(plan_cost(joint, spread_sets(24, n)))
-            began = time.perf_counter()
             best = best_chain_sets(triples, n).nats
-            took = time.perf_counter() - began
-            print(f"{name}, {n} calls: best plan {best:.2f} (in {took:.2f} s), even {even:.2f}")
+            rows.append([f"{name}, {n} calls", f"{best:.2f}", f"{even:.2f}"])
+    tell(spread, ["graph", "best plan", "evenly spread"], rows)
 
 
 def second_order(seeds: tuple[int, ...] = (0, 1, 2), length: int = 8) -> None:
     """Plans for order-2 laws of 4 nodes: search, first-order programme, even spreading."""
+    rows = []
     for rounds in (2, 3, 4):
         found: dict[str, list[str]] = {"search": [], "programme": [], "even": []}
         for seed in seeds:
@@ -83,7 +88,8 @@ def second_order(seeds: tuple[int, ...] = (0, 1, 2), length: int = 8) -> None:
             found["search"].append(f"{best_sets(joint, length, rounds).nats:.3f}")
             found["programme"].append(f"{sum(plan_cost(joint, plan.sets)):.3f}")
             found["even"].append(f"{sum(plan_cost(joint, spread_sets(length, rounds))):.3f}")
-        print(f"{rounds} rounds:", "; ".join(f"{k} {' / '.join(v)}" for k, v in found.items()))
+        rows.append([f"{rounds} rounds", *(" / ".join(nats) for nats in found.values())])
+    tell(second_order, ["rounds", *found], rows)
 
 
 def memory(walks: int = 768) -> None:
@@ -91,16 +97,24 @@ def memory(walks: int = 768) -> None:
     cell = Cell.checked(denoiser="zoo:st_er_deg7", task="unconditional", sampler="guided_bisection")
     law = build_world(cell.world)
     network = build_denoiser(cell.denoiser, law, "cpu")
-    sampler, said = SAMPLERS.build(cell.sampler), []
+    sampler, rows = SAMPLERS.build(cell.sampler), []
     held = TASKS.build(cell.task, world=law, prompts=walks, seed=0).answers
     for name, some in (("held-out", held), ("training", law.sample(walks, TRAIN_SEED))):
         found = estimate([replay(sampler, network, some, streams=Streams(2, walks), world=law)])
-        said.append(f"{name} walks {found.coherence:.3f} ± {NORMAL * found.coherence_se:.3f}")
+        rows.append([f"{name} walks", f"{found.coherence:.3f} ± {NORMAL * found.coherence_se:.3f}"])
     blank = torch.full((walks, law.length), network.mask_id)
     made = decode(sampler, network, blank, streams=Streams(3, walks)).tokens
     share = float(law.valid(made).all(1).double().mean())
-    said.append(f"sampled {share:.3f} ± {NORMAL * (share * (1 - share) / walks) ** 0.5:.3f}")
-    print("st_er_deg7, guided bisection:", ", ".join(said))
+    error = (share * (1 - share) / walks) ** 0.5
+    rows.append(["sampled", f"{share:.3f} ± {NORMAL * error:.3f}"])
+    tell(memory, ["zoo:st_er_deg7, guided bisection", "coherence"], rows)
+
+
+def tell(of: Callable[..., None], head: list[str], rows: list[list[str]]) -> None:
+    """Prints a table under the first line of what it is."""
+    lines = ["", f"{of.__doc__}", "", *(f"| {' | '.join(row)} |" for row in (head, *rows))]
+    lines.insert(4, "|---" * len(head) + "|")
+    print("\n".join(lines), flush=True)
 
 
 def _triples(joint: Entropies, length: int) -> np.ndarray:
@@ -115,6 +129,7 @@ def _triples(joint: Entropies, length: int) -> np.ndarray:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
+    print("# What `python benchmarks/diagnosis.py` prints")
     noise()
     spread()
     second_order()

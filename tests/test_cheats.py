@@ -5,10 +5,13 @@ from pathlib import Path
 import pytest
 
 from maskwalk.bench.verdict import suite
+from maskwalk.bench.verdict.outcomes import outcome
 from maskwalk.bench.verdict.result import Evaluation
 from maskwalk.bench.verdict.run import evaluate
 from maskwalk.decoding.policy import Sampler
+from maskwalk.errors import UserCodeError
 from maskwalk.samplers import SAMPLERS
+from maskwalk.samplers.blocks import Blocks
 from tests.mutants import cheats
 
 SPECS = ("random(block=24)", "random(block=4)", "bisection", "left_to_right")
@@ -63,6 +66,22 @@ def test_honest_rules_are_not_accused(spec: str, baselines: Path) -> None:
     found = judged(spec, baselines)
     assert {c.kind for c in found.comparisons} <= {"exact", "factorised"}
     assert "off" not in {c.position for c in found.comparisons}
+
+
+@pytest.mark.parametrize(
+    "sampler", [cheats.Knows(), cheats.Learns(), Blocks(8, cheats.Knows())], ids=repr
+)
+def test_a_rule_that_could_sample_the_world_gets_no_verdict(sampler: Sampler) -> None:
+    """Nothing is wrong with its sequences: they are the law's own, at one call."""
+    found = outcome(SCENES[1].cell(), sampler)
+    assert found.calls.mean() <= 3 and found.coherent.mean() > 0.9
+    with pytest.raises(UserCodeError, match=r"is told its world .* and draws in a step of its own"):
+        evaluate(sampler, (), workers=0, progress=False)
+
+
+def test_a_rule_that_knows_its_world_and_only_says_where_is_judged(baselines: Path) -> None:
+    (one, other) = judged(cheats.Aims(), baselines).comparisons
+    assert (one.kind, other.kind) == ("exact", "exact") and one.position == "dominated"
 
 
 def test_a_rule_that_cannot_be_checked_is_measured() -> None:

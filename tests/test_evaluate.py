@@ -247,6 +247,12 @@ def test_of_two_ways_to_lose_the_smaller_loss_is_the_best() -> None:
     # And one that is level far out loses less than one that is far below at few calls.
     below = [replace(c, position=p) for c, p in zip(rows, ("inside", "dominated"))]
     assert verdict.standing(below) == {("tree", False): "dominated"}
+    # Also where the cheap one is coherent often enough to stand for the policy.
+    some = made(2.3, np.where(np.arange(64) % 8 == 1, 1.0, 0.0))
+    rows = [verdict.compare(scene, str(b.calls[0]), b, baselines) for b in (some, made(22.0, ones))]
+    judged = verdict.judge(rows)
+    assert [c.position for c in judged] == ["inside", "dominated"]
+    assert verdict.best_of(judged).setting == "22.0"
 
 
 def test_the_one_knob_of_a_sweep_heads_its_columns() -> None:

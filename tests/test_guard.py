@@ -133,6 +133,12 @@ def test_a_class_from_elsewhere_is_not_exact_because_it_says_so() -> None:
     assert record["kind"] == "shaped"
 
 
+def test_a_class_is_the_packages_if_the_package_has_it() -> None:
+    """Whatever module it names as its own."""
+    assert is_foreign(cheats.Pretends()) and believed_kind(cheats.Pretends()) == "shaped"
+    assert not [name for name in SAMPLERS if is_foreign(SAMPLERS.build(name))]
+
+
 def test_a_law_that_nobody_knows_is_a_sentence() -> None:
     with pytest.raises(UserCodeError, match="has law_kind = 'wonderful'; a law is 'exact', "):
         traced_outcome(MODEL.cell(), cheats.SaysWonderful())

@@ -30,10 +30,10 @@ def test_every_head_of_numbers_says_what_it_means() -> None:
 
 def test_records_without_traces_say_that_there_is_no_player() -> None:
     records = small(modes=1, tasks=1)
-    assert "hold no traces" not in page(arrange(records))
+    assert "hold no sequence" not in page(arrange(records))
     text = page(arrange([record | {"trace": None} for record in records]))
-    assert "hold no traces" in text and 'id="watch"' not in text
-    assert re.search(r"<code>maskwalk play --world .* --sampler ", text)
+    assert "hold no sequence" in text and 'id="watch"' not in text
+    assert re.search(r"<pre>maskwalk play --world .* --sampler ", text)
 
 
 def test_figures_beyond_the_first_metric_are_folded_on_a_long_page(

@@ -231,10 +231,11 @@ def test_the_weights_with_the_lowest_bound_are_kept(
 ) -> None:
     scripted = iter([3.0, 1.0, 2.0])
 
-    def bound(config: Any, weights: Any, walks: Tensor, *_: Any) -> Tensor:
-        return torch.full(walks.shape[:2], next(scripted), dtype=torch.float64)
+    def bound(config: Any, weights: Any, walks: Tensor, *_: Any) -> tuple[Tensor, Tensor]:
+        nats = torch.full(walks.shape[:2], next(scripted), dtype=torch.float64)
+        return nats, torch.zeros_like(nats)
 
-    monkeypatch.setattr(loop, "bound", bound)
+    monkeypatch.setattr(loop, "split_bound", bound)
     model = fit_text(books.corpus, plan("causal", 3), tmp_path)
     assert model.about["step"] == 2 and model.about["bound"] == 1.0 and model.about["bound_se"] == 0
     two = load_pretrained(tmp_path / "best")
@@ -307,7 +308,7 @@ def test_plans_that_make_no_sense() -> None:
         ({"size": "huge"}, r"Unknown size 'huge'.*base, small"),
         ({"length": 1}, "length must be a whole number at least 2"),
         ({"tested": 0}, "tested must be a whole number at least 1"),
-        ({"masking": "coarse(share=2)"}, "share must be a number from 0 to 1"),
+        ({"masking": "coarse(share=2)"}, "share must be between 0 and 1, not 2"),
         ({"kind": "causal", "masking": "coarse"}, "A causal model has no masks to place"),
     ):
         with pytest.raises(MaskwalkError, match=says):

@@ -1,7 +1,7 @@
 """Policies that buy coherence with sequences that are not the law's; no verdict may praise them."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -220,6 +220,55 @@ class SaysWonderful(Copies):
     """Says of its law what nobody knows."""
 
     law_kind = "wonderful"  # type: ignore[assignment]
+
+
+class Pretends(Sampler):
+    """Copies, under the name of a class of the package."""
+
+    law_kind = "exact"  # type: ignore[assignment]
+    step = Copies.step
+
+
+Pretends.__module__, Pretends.__name__ = "maskwalk.samplers.bisection", "Bisection"
+
+
+@dataclass(frozen=True)
+class Knows(Sampler):
+    """One call for form's sake; the sequence is drawn from the world that it is told."""
+
+    world: Any = None
+
+    def step(self, canvas: Canvas, denoise: Denoiser, rng: RoundStreams) -> Canvas:
+        tokens, masked = canvas.tokens, canvas.masked
+        if self.world is None:  # as in the contract
+            at = alone(canvas)
+            return canvas.reveal(at, rng.draw(denoise(tokens, at), at))
+        denoise(tokens, masked)
+        for place in range(tokens.shape[1]):
+            at = masked & (torch.arange(tokens.shape[1]) == place)
+            if at.any():
+                tokens = tokens.masked_scatter(at, rng.draw(self.world.oracle()(tokens, at), at))
+        return canvas.reveal(masked, tokens[masked])
+
+
+class Learns(Sampler):
+    """The same by a method of its own; honest here, for it is only asked whether it is told."""
+
+    def in_world(self, world: Any) -> Sampler:
+        return Knows(world)
+
+    def step(self, canvas: Canvas, denoise: Denoiser, rng: RoundStreams) -> Canvas:
+        return Knows().step(canvas, denoise, rng)
+
+
+@dataclass(frozen=True)
+class Aims(UnmaskingPolicy):
+    """Is told its world as well, but only says where: its tokens are the denoiser's."""
+
+    world: Any = None
+
+    def choose(self, view: View, state: State, rng: RoundStreams) -> tuple[Tensor, State]:
+        return view.lowest(view.score("entropy"), 1), state
 
 
 class PeeksLater(Peeks):

@@ -11,6 +11,7 @@ out to deceive its own process (it can replace any function of Python); it would
 code.
 """
 
+import sys
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -43,8 +44,23 @@ def is_foreign(sampler: "Sampler") -> bool:
 
 @lru_cache(maxsize=256)
 def _foreign(kind: type) -> bool:
-    mine = [base for base in kind.__mro__ if hasattr(base, "law_kind")]
-    return any(base.__module__.partition(".")[0] != PACKAGE for base in mine)
+    return not all(_ours(base) for base in kind.__mro__ if hasattr(base, "law_kind"))
+
+
+def _ours(kind: type) -> bool:
+    """Whether a class is this package's: under its name, in the module that it says is its own."""
+    module = sys.modules.get(kind.__module__)
+    named = kind.__module__.partition(".")[0] == PACKAGE
+    return named and getattr(module, kind.__name__, None) is kind
+
+
+def knows_world(sampler: "Sampler") -> bool:
+    """Whether code that is not this package's is told which world it runs in."""
+    fields = getattr(sampler, "__dataclass_fields__", ())
+    bases = [base for base in type(sampler).__mro__ if "in_world" in vars(base)]
+    own = not _ours(bases[0]) or "in_world" in getattr(sampler, "__dict__", {})
+    told = own or (_foreign(type(sampler)) and "world" in fields)
+    return told or any(map(knows_world, sampler._parts().values()))
 
 
 class Shown:

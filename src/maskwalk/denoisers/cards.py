@@ -6,9 +6,11 @@ the file does not hold. `maskwalk zoo NAME` prints one; docs/models.md has them 
 
 from typing import Any
 
+from maskwalk.denoisers.network.outputs import PLAIN
 from maskwalk.denoisers.network.weights import DDiTConfig
 from maskwalk.stats import half_width
 
+SMALL = "; a small network, so its errors are larger than they need be"
 PAPER = 500_000  # parameters: those of walks have the paper's size, those of other worlds are small
 
 HEAD = """# Model cards
@@ -93,6 +95,7 @@ def _network(about: dict[str, Any]) -> str:
     return (
         f"{what}, {config.parameters / 1e6:.2f} million parameters: hidden {config.hidden}, "
         f"{config.blocks} blocks, {config.heads} heads, {config.vocab_size:,} tokens"
+        + ("" if config.output == PLAIN else f"; output `{config.output}`")
     )
 
 
@@ -101,9 +104,16 @@ def _training(about: dict[str, Any]) -> str:
     together = f" together with {others} others" if others else ""
     return (
         f"{asked['steps']:,} steps of {asked['batch']:,} sequences, learning rate {asked['lr']:g}, "
-        f"dropout {asked['dropout']:g}, seed {asked['seed']}; {about['seconds']:.0f} s on one "
+        f"dropout {asked['dropout']:g}, {_contexts(about)}seed {asked['seed']}; "
+        f"{about['seconds']:.0f} s on one "
         f"{about['device']}{together}, {about['trained']}, commit {about['commit'][:7]}"
     )
+
+
+def _contexts(about: dict[str, Any]) -> str:
+    """In which contexts it learned, where they are not those of the paper."""
+    masking = about.get("masking")
+    return f"masking `{masking}`, " if masking else ""
 
 
 def _bound(about: dict[str, Any]) -> str:
@@ -134,6 +144,8 @@ def _coherence(about: dict[str, Any]) -> str:
 def _limits(about: dict[str, Any]) -> str:
     if "tokenizer" in about:
         return "a small model: its texts are grammatical for a few words at a time"
-    size = DDiTConfig.from_json(about["config"]).parameters
-    small = "" if size > PAPER else "; a small network, so its errors are larger than they need be"
-    return f"knows one world at {about['config']['length']} positions{small}"
+    config = DDiTConfig.from_json(about["config"])
+    small = "" if config.parameters > PAPER else SMALL
+    if config.head.joint:
+        small = "; its output suits tokens that depend on their neighbours (docs/frontier.md)"
+    return f"knows one world at {config.length} positions{small}"

@@ -43,7 +43,9 @@ def layout(study: Study, table: Table) -> Layout:
 
 
 def _alike(study: Study, table: Table) -> str:
-    """One line for a table that says one number, or two of them, row by row."""
+    """One line for a table that says one number, or two of them, row by row, and no other's."""
+    if any(cell.paper for row in table.rows for cell in row.cells):
+        return ""
     found = [{c.number for c in row.cells if c.value is not None} for row in table.rows]
     numbers = Counter(one.copy().pop().removeprefix("≤ ") for one in found if len(one) == 1)
     if len(table.rows) < 3 or sum(numbers.values()) < len(table.rows) or len(numbers) != 1:

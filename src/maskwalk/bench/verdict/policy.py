@@ -8,6 +8,8 @@ import inspect
 from dataclasses import dataclass
 from typing import Any
 
+from maskwalk.decoding.guard import believed_kind, knows_world
+from maskwalk.decoding.kinds import SHAPED
 from maskwalk.decoding.policy import Sampler
 from maskwalk.errors import MaskwalkError, misbehaved, shown, unknown, user_code
 from maskwalk.samplers import SAMPLERS
@@ -90,6 +92,22 @@ def _from_spec(text: str) -> Candidate:
     if not spec.args and not spec.kwargs and "(" not in text:
         return _swept(spec.name, SAMPLERS[spec.name])
     return Candidate(spec.name, {str(spec): SAMPLERS.build(text)})
+
+
+def check_world_unknown(name: str, sampler: Sampler) -> None:
+    """Refuses a rule that has to know its world, and one that could sample from it instead."""
+    if sampler.needs_world:
+        raise MaskwalkError(
+            f"{name} has to know its world, and the contract and the suites have worlds that "
+            "cannot tell it what it asks for; compare it with `maskwalk bench`."
+        )
+    if believed_kind(sampler) == SHAPED and knows_world(sampler):
+        raise misbehaved(
+            sampler,
+            "is told its world (a field `world`, or in_world()) and draws in a step of its own, so "
+            "it could sample the world instead of asking the denoiser. Leave the world out, or "
+            "choose positions only (UnmaskingPolicy), or compare it with `maskwalk bench`.",
+        )
 
 
 def as_spec(text: str) -> str:

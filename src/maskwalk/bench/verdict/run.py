@@ -35,7 +35,13 @@ from maskwalk.bench.verdict.cache import Store
 from maskwalk.bench.verdict.files import write_evaluation
 from maskwalk.bench.verdict.law import departure, law_cell, reference_cell
 from maskwalk.bench.verdict.outcomes import Outcome, outcome, traced_outcome
-from maskwalk.bench.verdict.policy import Candidate, Policy, candidate, setting_spec
+from maskwalk.bench.verdict.policy import (
+    Candidate,
+    Policy,
+    candidate,
+    check_world_unknown,
+    setting_spec,
+)
 from maskwalk.bench.verdict.result import Evaluation
 from maskwalk.bench.verdict.suite import Scene, scenes
 from maskwalk.bench.verdict.verdict import Comparison, compare, judge
@@ -84,11 +90,8 @@ def evaluate(
     policy_settings, drawn = candidate(policy), read_draw(draw)
     stages = scenes(suite) if isinstance(suite, str) else tuple(suite)
     name = suite if isinstance(suite, str) else "own"
-    if any(sampler.needs_world for sampler in policy_settings.settings.values()):
-        raise MaskwalkError(
-            f"{policy_settings.name} has to know its world, and the contract and the suites have "
-            "worlds that cannot tell it what it asks for; compare it with `maskwalk bench`."
-        )
+    for sampler in policy_settings.settings.values():
+        check_world_unknown(policy_settings.name, sampler)
     contract: dict[str, dict[str, str]] = {}
     for label, sampler in policy_settings.settings.items():
         with time_limit(timeout, f"The contract of {setting_spec(policy_settings.name, label)}"):
