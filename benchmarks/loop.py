@@ -2,7 +2,7 @@
 
     PYTHONPATH=src python benchmarks/loop.py                       # batch 1, 8 and 64
     PYTHONPATH=src python benchmarks/loop.py --profile             # and where our time goes
-    PYTHONPATH=src python benchmarks/loop.py --batch 1 --only low_confidence --vocab 500 4000
+    PYTHONPATH=src python benchmarks/loop.py --batch 1 --temperature 0 --vocab 500 4000
 
 One position a round on 64 masked positions over 500 tokens, or what `--vocab` says. The plain loop
 is written as LLaDA's: Gumbel noise in float64, argmax, the probability of every position (or a
@@ -158,6 +158,7 @@ def main() -> None:
     parser.add_argument("--vocab", type=int, nargs="+", default=[500])
     parser.add_argument("--times", type=int, default=15)
     parser.add_argument("--only", default="", help="rules whose name holds this")
+    parser.add_argument("--temperature", type=float, nargs="+", default=[0.0, 1.0])
     parser.add_argument("--profile", action="store_true", help="where our time goes")
     given = parser.parse_args()
     torch.set_num_threads(1)
@@ -166,7 +167,7 @@ def main() -> None:
     for vocab in given.vocab:
         for batch in given.batch:
             for rule in RULES:
-                if given.only in rule[2]:
+                if given.only in rule[2] and rule[1] in given.temperature:
                     shown.add_row(*row(batch, vocab, rule, given.times, given.profile))
     Console(width=110).print(shown)
 
