@@ -16,7 +16,7 @@ from torch import Tensor
 from maskwalk.decoding.canvas import Canvas
 from maskwalk.denoiser import Denoiser
 from maskwalk.errors import misbehaved, shown
-from maskwalk.kernels.small import count, large, small, some
+from maskwalk.kernels.small import LOOKED_AT, count, large, small, some
 
 ROWS = 2  # of an answer whose sum is checked
 SPREAD = 2_654_435_761  # times a number of rows: the first row that is summed, scattered
@@ -41,7 +41,7 @@ def check_answer(denoiser: Denoiser, answer: Any, asked: Any) -> None:
         )
     if rows == 0:
         return
-    table = small(answer)
+    table = small(answer, LOOKED_AT)
     part = summed(table)
     if isinstance(table, np.ndarray):
         largest = np.maximum.reduce(table, -1)

@@ -13,7 +13,7 @@ from maskwalk.decoding.picks import pick, ranks
 from maskwalk.decoding.scores import on_grid, score
 from maskwalk.denoiser import Denoiser
 from maskwalk.kernels.rows import by_rows, keep_rows
-from maskwalk.kernels.small import large, of_each, small
+from maskwalk.kernels.small import PICKED, large, of_each, small
 from maskwalk.streams import Purpose
 
 NOTHING = torch.empty(0)
@@ -139,7 +139,7 @@ class View:
     def score_drawn(self, tokens: Int[Tensor, " rows"]) -> Float64[Tensor, "batch length"]:
         """Minus the probability of the token drawn at each masked position, rounded to the grid."""
         scored = self.scored
-        table, drawn = small(scored), small(tokens)
+        table, drawn = small(scored, PICKED), small(tokens)
         if not isinstance(table, np.ndarray) or not isinstance(self._masked_few, np.ndarray):
             return self.unpack(-on_grid(of_each(scored, tokens).exp(), self.score_grid))
         probs = table[np.arange(len(table)), drawn]

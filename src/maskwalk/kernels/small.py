@@ -16,6 +16,8 @@ from torch import Tensor
 Made = TypeVar("Made")
 
 SMALL = 1 << 15  # numbers; beyond, the work outweighs the calls
+LOOKED_AT = 4  # times as many, of which the largest of each row is wanted
+PICKED = 1 << 15  # times as many, of which one of each row is wanted
 FEW_THREADS = 4  # with more, torch's argmax of a large table is the faster one
 
 
@@ -37,9 +39,10 @@ class once(Generic[Made]):
         return made
 
 
-def small(tensor: Tensor) -> Any:
-    """The same memory as a numpy array, if that is cheaper; the tensor itself if not."""
-    if tensor.is_cpu and tensor.numel() <= SMALL and tensor.dtype in KINDS:
+def small(tensor: Tensor, times: int = 1) -> Any:
+    """The same memory as a numpy array, if that is cheaper; the tensor itself if not. `times`: so
+    much larger it may be, where little is done with it."""
+    if tensor.is_cpu and tensor.numel() <= SMALL * times and tensor.dtype in KINDS:
         return (tensor.detach() if tensor.requires_grad else tensor).numpy()
     return tensor
 
@@ -78,7 +81,7 @@ def true_places(kept: Any) -> Int[Tensor, " n"]:
 
 def of_each(table: Tensor, columns: Int[Tensor, " rows"]) -> Tensor:
     """The number of every row that stands in its column."""
-    numbers, places = small(table), small(columns)
+    numbers, places = small(table, PICKED), small(columns)
     if isinstance(numbers, np.ndarray) and isinstance(places, np.ndarray):
         return torch.from_numpy(numbers[np.arange(len(numbers)), places])
     return table.gather(1, columns.unsqueeze(1)).squeeze(1)
