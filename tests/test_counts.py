@@ -1,12 +1,13 @@
 """How many positions a round reveals when the number of rounds is said."""
 
-from itertools import accumulate
+from itertools import accumulate, product
 
 import pytest
 import torch
 
 from maskwalk.errors import MaskwalkError
 from maskwalk.samplers import SAMPLERS
+from maskwalk.samplers.parts.counts import spread_evenly
 from tests.test_samplers import full, rounds, run
 
 
@@ -21,6 +22,14 @@ def test_steps_are_spread_evenly(rule: str) -> None:
     assert counts(f"{rule}(steps=4)", 10) == [3, 3, 2, 2]
     assert counts(f"{rule}(steps=1)", 10) == [10]
     assert counts(f"{rule}(steps=64)", 5) == [1] * 5
+
+
+def test_one_row_counts_as_several_do() -> None:
+    """Alone it is counted in numbers of Python, beside others in arrays."""
+    for total, done, steps, least in product(range(9), range(5), (1, 3, 4, 20), (0, 1)):
+        rows = torch.tensor([total, 7]), torch.tensor([done, 2])
+        alone = spread_evenly(*(row[:1] for row in rows), steps, least)
+        assert alone == int(spread_evenly(*rows, steps, least)[0])  # type: ignore[index]
 
 
 def test_steps_count_what_was_masked_in_each_sequence_and_block() -> None:

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -6,14 +7,16 @@ import torch
 from torch import Tensor
 
 from maskwalk.decoding import picks
-from maskwalk.decoding.canvas import RoundStreams, State
+from maskwalk.decoding.canvas import Canvas, RoundStreams, State
 from maskwalk.decoding.decode import decode
 from maskwalk.decoding.draw import preset
 from maskwalk.decoding.policy import UnmaskingPolicy
 from maskwalk.decoding.trace import Trace
 from maskwalk.decoding.view import View
+from maskwalk.denoiser import Denoiser
 from maskwalk.errors import MaskwalkError
 from maskwalk.samplers import SAMPLERS
+from maskwalk.samplers.left_to_right import LeftToRight
 from maskwalk.streams import Streams
 from maskwalk.worlds.walks.oracles import oracle_for
 from tests.conftest import STANDS
@@ -142,3 +145,25 @@ def test_small_and_large_canvases_pick_the_same(many: int | str, monkeypatch) ->
     assert torch.equal(first, picks.pick(scores, places, count))
     asked = count if isinstance(count, Tensor) else torch.full((200,), count)
     assert torch.equal(few.sum(1), torch.minimum(asked, scores.isfinite().sum(1)))
+    monkeypatch.undo()
+    for row in range(0, 200, 9):  # a row alone, where scalars do it
+        one = count[row : row + 1] if isinstance(count, Tensor) else count
+        alone = scores[row : row + 1], keys[row : row + 1], one
+        assert torch.equal(picks.pick(*alone), few[row : row + 1])
+        assert torch.equal(picks.pick(alone[0], None, one), first[row : row + 1])
+
+
+class GivesUp(LeftToRight):
+    """Says in its first round that nothing was given, and changes it in the next."""
+
+    def step(self, canvas: Canvas, denoise: Denoiser, rng: RoundStreams) -> Canvas:
+        after = super().step(canvas, denoise, rng)
+        changed = after.tokens.masked_fill(canvas.given & (canvas.round > 0), 0)
+        return replace(after, tokens=changed, given=torch.zeros_like(canvas.given))
+
+
+def test_what_was_given_stays_given_whatever_a_sampler_says() -> None:
+    tokens = torch.full((1, LAW.length), MASK)
+    tokens[0, -1] = 1
+    with pytest.raises(MaskwalkError, match="changed the given token at position 4 of row 0 in"):
+        decode(GivesUp(), ORACLE, tokens, seed=0)

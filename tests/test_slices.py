@@ -1,5 +1,7 @@
 """Work in slices gives the same bits as work at once, and a large table is not copied."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor
@@ -109,8 +111,14 @@ def test_numbers_are_laid_out_alike_however_large_the_canvas(
     wanted = [[inf, 0.5, 0.25, inf], [1.5, inf, inf, 2.5]]
     view = View(canvas, Asked(), rng)
     assert view.unpack(packed).tolist() == wanted
-    monkeypatch.setattr("maskwalk.decoding.view.small", lambda tensor: tensor)
+    drawn = torch.tensor([3, 1, 4, 1])
+    unlikely = view.score_drawn(drawn)
+    probs = Asked()(tokens).gather(1, drawn[:, None])[:, 0].exp()
+    assert torch.equal(unlikely, view.unpack(-on_grid(probs, Asked.score_grid)))
+    monkeypatch.setattr("maskwalk.kernels.small.SMALL", 0)
+    view = View(replace(canvas), Asked(), rng)
     assert view.unpack(packed).tolist() == wanted
+    assert torch.equal(view.score_drawn(drawn), unlikely)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])

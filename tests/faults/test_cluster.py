@@ -30,6 +30,7 @@ from maskwalk.bench.run import Failure, Run, here
 from maskwalk.bench.text_experiment import TextExperiment
 from maskwalk.denoisers.files import Pretrained, save_pretrained
 from maskwalk.denoisers.network.weights import DDiTConfig, layout
+from maskwalk.denoisers.resolve import DENOISERS
 from maskwalk.errors import MaskwalkError
 from maskwalk.samplers import SAMPLERS
 from maskwalk.specs import load_plugin
@@ -146,6 +147,41 @@ def test_workers_and_nodes_that_go_change_nothing(
     assert max(flying) == 3, "one job a worker, however many there are"
     assert min(free) == 0.5, "three halves of two GPUs are taken"
     assert "3 workers on 2 nodes" in words
+
+
+LOADED = '''
+"""Two denoisers that say in which process they were made."""
+import os
+from maskwalk.denoisers.resolve import DENOISERS
+
+def made(world, name):
+    with open({log!r}, "a") as file:
+        file.write(f"{{name}} {{os.getpid()}}\\n")
+    return world.oracle()
+
+DENOISERS.register("mine_a")(lambda world: made(world, "a"))
+DENOISERS.register("mine_b")(lambda world: made(world, "b"))
+'''
+
+
+def test_a_worker_loads_each_model_once(nodes: Nodes, tmp_path: Path) -> None:
+    """However many of its cells a worker is given."""
+    log, source = tmp_path / "made", tmp_path / "loaded.py"
+    source.write_text(LOADED.format(log=str(log)))
+    load_plugin(str(source))
+    samplers = [f"random(block={n})" for n in (1, 2, 3, 4)]
+    (tmp_path / "e.toml").write_text(
+        f'count = 2\nmetrics = ["calls"]\nsamplers = {samplers}\n'
+        f'[[worlds]]\nworld = "{WORLD}"\ndenoisers = ["mine_a", "mine_b"]\n'
+    )
+    engine = OnRay(Cluster(nodes.address, workers=2), plugins=[str(source)])
+    try:
+        assert len(written(load_experiment(tmp_path / "e.toml"), tmp_path / "ray", engine)) == 8
+    finally:
+        for name in ("mine_a", "mine_b"):
+            del DENOISERS._members[name]
+    loads = log.read_text().splitlines()
+    assert len(loads) == len(set(loads)) <= 4 and {load[0] for load in loads} == {"a", "b"}
 
 
 def test_a_driver_that_is_killed_goes_on(nodes: Nodes, tmp_path: Path, slow: Path) -> None:

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor
 
 from maskwalk.decoding.draw import Draw
+from maskwalk.kernels.small import large, once, small
 from maskwalk.streams import Purpose, Streams, inverse_cdf
 
 State = dict[str, Tensor]  # what a policy remembers: tensors with a leading batch axis
@@ -38,11 +39,26 @@ class Canvas:
         left = int(self.masked.sum())
         return f"<Canvas: {rows} sequences of {length}, {left} masked, round {self.round}>"
 
-    @cached_property
+    @once
     def masked(self) -> Bool[Tensor, "batch length"]:
         """Where nothing is revealed yet, as far as it is open."""
-        masked = self.tokens == self.mask_id
-        return masked if self.open is None else masked & self.open
+        return large(self.masked_few)
+
+    @once
+    def masked_few(self) -> Any:
+        """The same, as `small` gives it."""
+        masked = self.few == self.mask_id
+        return masked if self.open is None else masked & small(self.open)
+
+    @once
+    def few(self) -> Any:
+        """The tokens, as `small` gives them."""
+        return small(self.tokens)
+
+    @once
+    def given_few(self) -> Any:
+        """What was given, as `small` gives it."""
+        return small(self.given)
 
     def select(self, rows: Tensor) -> "Canvas":
         """Some of the rows, with what the policy remembers of them."""

@@ -16,7 +16,7 @@ from torch import Tensor
 from maskwalk.decoding.canvas import Canvas
 from maskwalk.denoiser import Denoiser
 from maskwalk.errors import misbehaved, shown
-from maskwalk.kernels.small import count, large, small
+from maskwalk.kernels.small import LOOKED_AT, count, large, small, some
 
 ROWS = 2  # of an answer whose sum is checked
 SPREAD = 2_654_435_761  # times a number of rows: the first row that is summed, scattered
@@ -41,16 +41,17 @@ def check_answer(denoiser: Denoiser, answer: Any, asked: Any) -> None:
         )
     if rows == 0:
         return
-    table = small(answer)
-    some = summed(table)
+    table = small(answer, LOOKED_AT)
+    part = summed(table)
     if isinstance(table, np.ndarray):
-        largest = table.max(-1)
-        low, high = float(largest.min()), float(largest.max())
+        largest = np.maximum.reduce(table, -1)
+        low, high = largest.item(largest.argmin()), largest.item(largest.argmax())
         # What is too large is refused before anything is summed, so no sum overflows.
-        totals = np.exp(some).sum(-1) if high <= ABOVE else np.ones(1)
-        off = max(abs(total - 1) for total in totals.tolist())
+        totals = np.exp(part).sum(-1) if high <= ABOVE else np.ones(1)
+        sums = totals.tolist()
+        off = max(max(sums) - 1, 1 - min(sums))
     else:  # numbers of an accelerator are waited for once, not one by one
-        largest, totals = answer.amax(-1), some.to(torch.float32).exp().sum(-1)
+        largest, totals = answer.amax(-1), part.to(torch.float32).exp().sum(-1)
         told = (largest.min(), largest.max(), abs(totals - 1).max())
         low, high, off = torch.stack([x.to(torch.float64) for x in told]).tolist()
     if low == -torch.inf or not high <= ABOVE:  # NaN is not at most anything
@@ -131,8 +132,25 @@ def check_step(sampler: object, before: Canvas, after: Any, vocab: int) -> tuple
             f"must keep the canvas a table of shape {tuple(old.shape)} of {old.dtype}, not "
             f"{_told(new)}.",
         )
-    now = small(new)
-    given, changed = small(before.given), now != small(old)
+    now, given = after.few, before.given_few
+    changed = now != before.few
+    if _suspicious(now, changed & given, vocab + (before.mask_id == vocab)):
+        _check_written(sampler, before, now, changed, vocab)
+    check_state(sampler, after.state, old.shape[0])
+    return after, changed
+
+
+def _suspicious(now: Any, touched: Any, top: int) -> bool:
+    """Whether anything given was touched or any number may be no token: a look, in few calls."""
+    if isinstance(now, np.ndarray) and now.size:
+        inside = now.item(now.argmin()) >= 0 and now.item(now.argmax()) < top
+        return not inside or some(touched)
+    return bool((touched | (now < 0) | (now >= top)).any())
+
+
+def _check_written(sampler: object, before: Canvas, now: Any, changed: Any, vocab: int) -> None:
+    """A sentence about the first given token that changed, or the first that is no token."""
+    given = small(before.given)
     odd = ((now < 0) | (now >= vocab)) & (now != before.mask_id)
     if bool((changed & (given | odd)).any()):
         if bool((changed & given).any()):
@@ -141,8 +159,6 @@ def check_step(sampler: object, before: Canvas, after: Any, vocab: int) -> tuple
         else:
             what = f"wrote {int(now[odd][0])}, which is no token (0..{vocab - 1})"
         raise misbehaved(sampler, f"{what} in round {before.round}.")
-    check_state(sampler, after.state, old.shape[0])
-    return after, changed
 
 
 def check_rounds(sampler: object, most: Any) -> int:

@@ -36,11 +36,12 @@ class Counted:
         self.passes = int(getattr(denoiser, "passes", 1))
         self.calls = torch.zeros(batch, dtype=torch.int64, device=device)
         self.rows = torch.arange(batch, device=device)
+        self._calls_few = small(self.calls)
 
     def on(self, rows: Bool[Tensor, " batch"]) -> "Counted":
         """The same count, for a batch of some of the rows."""
         part = Counted(self._denoiser, 0, self.calls.device)
-        part.calls, part.rows = self.calls, self.rows[rows]
+        part.calls, part._calls_few, part.rows = self.calls, self._calls_few, self.rows[rows]
         return part
 
     def __call__(
@@ -79,8 +80,8 @@ class Counted:
             )
         asking = asked.any(1)
         if branches == 1 and batch == self.calls.shape[0]:  # every row, in its order
-            calls = small(self.calls) if isinstance(asked, np.ndarray) else self.calls
-            calls += self.passes * asking
+            calls = self._calls_few if isinstance(asked, np.ndarray) else self.calls
+            calls += asking if self.passes == 1 else self.passes * asking
             return
         rows = self.rows if branches == 1 else self.rows.repeat_interleave(branches)
         self.calls.index_add_(0, rows, self.passes * large(asking).to(torch.int64))

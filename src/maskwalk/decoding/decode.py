@@ -36,7 +36,7 @@ from maskwalk.decoding.trace import Trace
 from maskwalk.denoiser import Denoiser
 from maskwalk.denoisers.arguments import as_denoiser
 from maskwalk.errors import MaskwalkError
-from maskwalk.kernels.small import large, small
+from maskwalk.kernels.small import large, larger, small, some
 from maskwalk.streams import Streams
 
 
@@ -88,7 +88,7 @@ def decode(
     counted = Counted(denoiser, batch, device)
     result, rounds = tokens.clone(), torch.zeros(batch, dtype=torch.int64, device=device)
     widest = rounds.clone()
-    changed = widest.clone()  # the most so far, of the rows that are still open
+    changed = small(widest.clone())  # the most so far, of the rows that are still open
     trace_rows = batch if trace is True else int(trace)
     recorder = (
         Trace.start(tokens[:trace_rows], streams.ids[:trace_rows], denoiser.mask_id)
@@ -97,17 +97,18 @@ def decode(
     )
 
     canvas = Canvas(tokens, tokens != denoiser.mask_id, denoiser.mask_id)
-    canvas = _with(canvas, 0, check_state(rule, rule.init(canvas), batch))
+    canvas = _after(canvas, canvas, 0, check_state(rule, rule.init(canvas), batch))
     rows, round = torch.arange(batch, device=device), 0
     most = check_rounds(rule, rule.max_rounds(length))
     if on_round is not None:
         on_round(rows, tokens)
     while True:
         done = check_finished(rule, rule.finished(canvas), canvas.tokens.shape[0])
-        if bool(small(done).any()):
-            left, open_rows = rows[done], ~done
-            result[left], widest[left], rounds[left] = canvas.tokens[done], changed[done], round
-            canvas, rows, changed = canvas.select(open_rows), rows[open_rows], changed[open_rows]
+        if some(done if batch == 1 else small(done)):
+            left, open_rows, most_of = rows[done], ~done, large(changed)
+            result[left], widest[left], rounds[left] = canvas.tokens[done], most_of[done], round
+            canvas, rows = canvas.select(open_rows), rows[open_rows]
+            changed = small(most_of[open_rows])
             streams = streams.select(open_rows)
             if not len(rows):
                 return Decoded(result, counted.calls, rounds, widest, recorder)
@@ -125,14 +126,16 @@ def decode(
             recorder.add(round, rows[:n], *(x[:n] for x in told))
         if on_round is not None:
             on_round(rows, after.tokens)
-        changed = torch.maximum(changed, large(moved.sum(1)))
+        changed = larger(changed, moved.sum(1))
         round += 1
-        canvas = _with(after, round, after.state)
+        canvas = _after(canvas, after, round, after.state)
 
 
-def _with(canvas: Canvas, round: int, state: State) -> Canvas:
-    """The same canvas in another round."""
-    return Canvas(canvas.tokens, canvas.given, canvas.mask_id, round, state, canvas.open)
+def _after(before: Canvas, canvas: Canvas, round: int, state: State) -> Canvas:
+    """A canvas in its next round; what was given stays what it was."""
+    new = Canvas(canvas.tokens, before.given, before.mask_id, round, state, canvas.open)
+    new.__dict__.update(few=canvas.few, given_few=before.given_few)  # known already
+    return new
 
 
 class _Watch:

@@ -25,6 +25,7 @@ def pick(
     numbers = small(scores)
     if isinstance(numbers, np.ndarray):
         many: Any = count.numpy() if isinstance(count, Tensor) else count
+        many = many if isinstance(many, int) or len(many) > 1 else int(many[0])
         few = None if keys is None else keys.numpy()
         return torch.from_numpy(_pick_few(numbers, few, many))
     allowed = scores.isfinite()
@@ -49,7 +50,10 @@ def _pick_few(scores: np.ndarray, keys: np.ndarray | None, count: Any) -> np.nda
         else:
             tied = allowed & (scores == scores.min(1, keepdims=True))
             first = np.where(tied, keys, INF).argmin(1)
-        chosen[row, first] = allowed[row, first]
+        if len(row) == 1:  # scalars cost less than arrays of one
+            chosen[0, first.item()] = allowed.item(first.item())
+        else:
+            chosen[row, first] = allowed[row, first]
         return chosen
     limit = count[:, None] if isinstance(count, np.ndarray) else count
     order = scores.argsort(1, kind="stable") if keys is None else np.lexsort((keys, scores))

@@ -10,11 +10,13 @@ from torch import Tensor
 from maskwalk.decoding.canvas import INF, Canvas, RoundStreams
 from maskwalk.decoding.guard import writes
 from maskwalk.decoding.picks import pick, ranks
-from maskwalk.decoding.scores import score
+from maskwalk.decoding.scores import on_grid, score
 from maskwalk.denoiser import Denoiser
 from maskwalk.kernels.rows import by_rows, keep_rows
-from maskwalk.kernels.small import large, small
+from maskwalk.kernels.small import PICKED, large, of_each, small
 from maskwalk.streams import Purpose
+
+NOTHING = torch.empty(0)
 
 
 class View:
@@ -27,6 +29,7 @@ class View:
         self, canvas: Canvas, denoise: Denoiser, rng: RoundStreams, copies: bool = False
     ) -> None:
         self.tokens, self.masked, self.given = canvas.tokens, canvas.masked, canvas.given
+        self._masked_few = canvas.masked_few
         self.round, self.mask_id = canvas.round, canvas.mask_id
         self.score_grid = denoise.score_grid
         # Of the part that is worked on.
@@ -34,7 +37,7 @@ class View:
         self.block_place, self._open = canvas.place, canvas.open
         self._denoise, self._rng = denoise, rng
         self._marginals: Tensor | None = None
-        self._copies, self._copy = copies, torch.empty(0)
+        self._copies, self._copy = copies, NOTHING
         self._writes = (0, 0)  # to the marginals and their copy, when they were answered
         self._asked = self.masked  # what the marginals are of: all that is masked, or a part
         self._scored: Tensor | None = None
@@ -74,6 +77,8 @@ class View:
     def scored_in(self, part: Bool[Tensor, "batch length"]) -> Float[Tensor, "n vocab"]:
         """`scored` of a part of what is masked."""
         table = self._ask(part)
+        if self._over_all is None and self._rng.drawing.scores == "model" and self._asked is part:
+            return self._shown(table)
         told = table if self._over_all is None else self._over_all
         if self._rng.drawing.scores == "shaped":
             if self._scored is None:
@@ -85,8 +90,9 @@ class View:
 
     def _ask(self, part: Bool[Tensor, "batch length"]) -> Float[Tensor, "rows vocab"]:
         """The marginals that hold a part's: those there are, or the part's own."""
-        known = self._marginals is not None
-        if not known or (part is not self._asked and _beyond(part, self._asked)):
+        if self._marginals is not None and part is self._asked:
+            return self._marginals
+        if self._marginals is None or _beyond(part, self._asked):
             over_all = getattr(self._denoise, "over_all", None)
             self._asked, self._scored = part, None
             if self._rng.drawing.over == "all" and over_all is not None:
@@ -124,13 +130,22 @@ class View:
 
     def unpack(self, packed: Float[Tensor, " rows"]) -> Float64[Tensor, "batch length"]:
         """One number per masked position, laid out on the canvas; infinite elsewhere."""
-        masked, given = small(self.masked), small(packed)
+        masked, given = self._masked_few, small(packed)
         if isinstance(masked, np.ndarray) and isinstance(given, np.ndarray):
-            numbers = np.full(masked.shape, INF)
-            numbers[masked] = given
-            return torch.from_numpy(numbers)
+            return _laid_out(masked, given)
         canvas = torch.full(self.masked.shape, INF, dtype=torch.float64, device=self.masked.device)
         return canvas.masked_scatter(self.masked, packed.to(torch.float64))
+
+    def score_drawn(self, tokens: Int[Tensor, " rows"]) -> Float64[Tensor, "batch length"]:
+        """Minus the probability of the token drawn at each masked position, rounded to the grid."""
+        scored = self.scored
+        table, drawn = small(scored, PICKED), small(tokens)
+        if not isinstance(table, np.ndarray) or not isinstance(self._masked_few, np.ndarray):
+            return self.unpack(-on_grid(of_each(scored, tokens).exp(), self.score_grid))
+        probs = table[np.arange(len(table)), drawn]
+        torch.from_numpy(probs).exp_()  # torch's, as in `score`: numpy's differs in the last bit
+        spacing = probs.dtype.type(self.score_grid)
+        return _laid_out(self._masked_few, np.rint(probs / -spacing) * spacing)
 
     def score(self, name: str) -> Float64[Tensor, "batch length"]:
         """The named score (lower is sooner), rounded to the denoiser's grid."""
@@ -176,11 +191,12 @@ class View:
         return self._pick_each(self._within(scores, among), group)
 
     def _within(self, scores: Tensor, among: Tensor | None) -> Tensor:
-        allowed = self.masked if among is None else self.masked & among
-        places, numbers = small(allowed), small(scores)
+        places, numbers = self._masked_few, small(scores)
+        if among is not None:
+            places = places & small(among)
         if isinstance(places, np.ndarray) and isinstance(numbers, np.ndarray):
             return torch.from_numpy(np.where(places, numbers, INF))
-        return scores.masked_fill(~allowed, INF)
+        return scores.masked_fill(~large(places), INF)
 
     def _keys(self, ties: str) -> Float64[Tensor, "batch length"]:
         """Who comes first among equals: a uniform number, or the position."""
@@ -201,6 +217,14 @@ class View:
         return tied & (keys == _least(keys, group))
 
 
+def _laid_out(masked: np.ndarray, given: np.ndarray) -> Float64[Tensor, "batch length"]:
+    """What is given where it is masked, infinity elsewhere."""
+    numbers: np.ndarray = np.empty(masked.shape)
+    numbers.fill(INF)
+    numbers[masked] = given
+    return torch.from_numpy(numbers)
+
+
 def _beyond(part: Bool[Tensor, "batch length"], asked: Bool[Tensor, "batch length"]) -> bool:
     """Whether a part has a position that was not asked for."""
     return bool((small(part) & ~small(asked)).any())
@@ -217,6 +241,7 @@ class _Whole(View):
 
     def __init__(self, part: View) -> None:
         self.tokens, self.masked, self.given = part.tokens, part.tokens == part.mask_id, part.given
+        self._masked_few = small(self.masked)
         self.round, self.mask_id, self.score_grid = part.round, part.mask_id, part.score_grid
         self.span, self.block_place, self._open = part.tokens.shape[1], None, None
         self._denoise, self._rng, self._part = part._denoise, part._rng, part

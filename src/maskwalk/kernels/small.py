@@ -5,23 +5,44 @@ torch for each is most of the round. Written in operators that both know (`&`, `
 they run on either.
 """
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
+Made = TypeVar("Made")
+
 SMALL = 1 << 15  # numbers; beyond, the work outweighs the calls
+LOOKED_AT = 4  # times as many, of which the largest of each row is wanted
+PICKED = 1 << 15  # times as many, of which one of each row is wanted
 FEW_THREADS = 4  # with more, torch's argmax of a large table is the faster one
 
 
 KINDS = frozenset((torch.bool, torch.int64, torch.float32, torch.float64))
 
 
-def small(tensor: Tensor) -> Any:
-    """The same memory as a numpy array, if that is cheaper; the tensor itself if not."""
-    if tensor.is_cpu and tensor.numel() <= SMALL and tensor.dtype in KINDS:
+class once(Generic[Made]):
+    """`cached_property` without its lock, which up to Python 3.11 costs more than a small array."""
+
+    def __init__(self, make: Callable[[Any], Made]) -> None:
+        self.make, self.__doc__ = make, make.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, thing: Any, owner: type | None = None) -> Made:
+        made: Made = self.make(thing)
+        thing.__dict__[self.name] = made
+        return made
+
+
+def small(tensor: Tensor, times: int = 1) -> Any:
+    """The same memory as a numpy array, if that is cheaper; the tensor itself if not. `times`: so
+    much larger it may be, where little is done with it."""
+    if tensor.is_cpu and tensor.numel() <= SMALL * times and tensor.dtype in KINDS:
         return (tensor.detach() if tensor.requires_grad else tensor).numpy()
     return tensor
 
@@ -36,6 +57,20 @@ def count(places: Any) -> int:
     return int(np.count_nonzero(places) if isinstance(places, np.ndarray) else places.sum())
 
 
+def some(places: Any) -> bool:
+    """Whether any is true; there is at least one place."""
+    if isinstance(places, np.ndarray):
+        return bool(places.item(places.argmax()))
+    return bool(places.any() if places.numel() > 1 else places)
+
+
+def larger(numbers: Any, others: Any) -> Any:
+    """The larger ones of two rows of numbers, in the form of the first."""
+    if isinstance(numbers, np.ndarray):
+        return np.maximum(numbers, small(others) if isinstance(others, Tensor) else others)
+    return torch.maximum(numbers, large(others))
+
+
 def true_places(kept: Any) -> Int[Tensor, " n"]:
     """Which ones are true, of one row of them."""
     if isinstance(kept, np.ndarray):
@@ -46,7 +81,7 @@ def true_places(kept: Any) -> Int[Tensor, " n"]:
 
 def of_each(table: Tensor, columns: Int[Tensor, " rows"]) -> Tensor:
     """The number of every row that stands in its column."""
-    numbers, places = small(table), small(columns)
+    numbers, places = small(table, PICKED), small(columns)
     if isinstance(numbers, np.ndarray) and isinstance(places, np.ndarray):
         return torch.from_numpy(numbers[np.arange(len(numbers)), places])
     return table.gather(1, columns.unsqueeze(1)).squeeze(1)
@@ -55,7 +90,6 @@ def of_each(table: Tensor, columns: Int[Tensor, " rows"]) -> Tensor:
 def first_largest(table: Tensor) -> Int[Tensor, " rows"]:
     """argmax of every row, the first of equals: numpy's is vectorised, torch's has threads."""
     numbers = small(table)
-    plain = table.is_cpu and table.dtype in KINDS and not table.requires_grad
-    if plain and torch.get_num_threads() <= FEW_THREADS:
-        numbers = table.numpy()
+    if numbers is table and table.is_cpu and table.dtype in KINDS and not table.requires_grad:
+        numbers = table.numpy() if torch.get_num_threads() <= FEW_THREADS else table
     return large(numbers.argmax(-1))

@@ -22,7 +22,7 @@ from maskwalk.decoding.canvas import Canvas, State
 from maskwalk.decoding.policy import SAMPLERS
 from maskwalk.decoding.view import View
 from maskwalk.errors import ROUNDS, whole
-from maskwalk.samplers.parts.counts import spread_evenly
+from maskwalk.samplers.parts.counts import one_more, spread_evenly
 from maskwalk.samplers.parts.draw_first import DrawFirst
 
 
@@ -47,4 +47,4 @@ class LowConfidence(DrawFirst):
     ) -> tuple[Bool[Tensor, "batch length"], State]:
         """This round's share, likeliest draws first."""
         count = spread_evenly(state["total"], state["done"], self.steps)
-        return view.lowest(drawn, count), state | {"done": state["done"] + 1}
+        return view.lowest_of_all(drawn, count), state | {"done": one_more(state["done"])}

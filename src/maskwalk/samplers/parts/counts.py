@@ -54,8 +54,8 @@ def count_now(
     if steps is None:
         return 1 << min(view.round, 30) if isinstance(block, str) else block, state
     if spread == "even":
-        count = spread_evenly(state["total"], state["done"], steps).clamp(min=1)
-        return count, state | {"done": state["done"] + 1}
+        count = spread_evenly(state["total"], state["done"], steps, least=1)
+        return count, state | {"done": one_more(state["done"])}
     left, done = view.masked.sum(1), state["done"]
     count = _late(left, done, steps)
     while bool((count == 0).any()):
@@ -65,11 +65,20 @@ def count_now(
 
 
 def spread_evenly(
-    total: Int[Tensor, " batch"], done: Int[Tensor, " batch"], steps: int
-) -> Int[Tensor, " batch"]:
+    total: Int[Tensor, " batch"], done: Int[Tensor, " batch"], steps: int, least: int = 0
+) -> int | Int[Tensor, " batch"]:
     """How many of `total` fall to step `done` of `steps`: equal shares, the first ones larger."""
+    if total.is_cpu and total.numel() == 1:  # numbers of Python cost a fraction of arrays of one
+        share, more = divmod(int(total), steps)
+        return max(least, share + (int(done) < more))
     numbers = small(total)
-    return large(numbers // steps + (small(done) < numbers % steps))
+    count = large(numbers // steps + (small(done) < numbers % steps))
+    return count.clamp(min=least) if least else count
+
+
+def one_more(done: Int[Tensor, " batch"]) -> Int[Tensor, " batch"]:
+    """The steps done after this one."""
+    return large(small(done) + 1)
 
 
 def _late(

@@ -13,10 +13,8 @@ from torch import Tensor
 
 from maskwalk.decoding.canvas import Canvas, RoundStreams, State
 from maskwalk.decoding.policy import Sampler
-from maskwalk.decoding.scores import on_grid
 from maskwalk.decoding.view import View
 from maskwalk.denoiser import Denoiser
-from maskwalk.kernels.small import of_each
 
 
 class DrawFirst(Sampler):
@@ -33,8 +31,7 @@ class DrawFirst(Sampler):
         view = View(canvas, denoise, rng)
         log_probs = view.log_marginals
         tokens = rng.draw(log_probs, view.masked)
-        probs = of_each(view.scored, tokens).exp()
-        drawn = view.unpack(-on_grid(probs, view.score_grid))
+        drawn = view.score_drawn(tokens)
         keep_mask, state = self.keep(view, drawn, canvas.state)
         drawn_canvas = canvas.tokens.masked_scatter(view.masked, tokens)
         new = torch.where(keep_mask, drawn_canvas, canvas.tokens)

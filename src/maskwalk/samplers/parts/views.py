@@ -8,6 +8,7 @@ from torch import Tensor
 
 from maskwalk.decoding.policy import UnmaskingPolicy
 from maskwalk.decoding.view import View
+from maskwalk.kernels.small import small
 
 
 class Behind(View):
@@ -15,6 +16,7 @@ class Behind(View):
 
     def __init__(self, whole: View) -> None:
         self.tokens, self.masked, self.given = whole.tokens, whole.masked, whole.given
+        self._masked_few = whole._masked_few
         self.round, self.mask_id, self.score_grid = whole.round, whole.mask_id, whole.score_grid
         self.span, self.block_place = whole.span, whole.block_place
         self._denoise, self._rng, self._whole = whole._denoise, whole._rng, whole
@@ -75,6 +77,7 @@ class Part(Behind):
     ) -> None:
         super().__init__(whole)
         self.masked = whole.masked & where
+        self._masked_few = small(self.masked)
         if place is not None:
             self.place, self.span, self.block_place = place, span, place
 
