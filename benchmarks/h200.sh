@@ -42,7 +42,7 @@ part() { # NAME SECONDS COMMAND...
 
 : >"$OUT/parts.txt"
 : >"$OUT/log.txt"
-part tests 150 -m pytest tests/gpu -o addopts=-q --durations=5
+part tests 210 -m pytest tests/gpu -o addopts=-q --durations=5
 part decoding-1 100 benchmarks/decoding.py --device cuda --json "$OUT/decoding-1.json"
 part decoding-8 70 benchmarks/decoding.py --device cuda --rows 8 --steps 16 --json "$OUT/decoding-8.json"
 part decoding-4-layers 70 benchmarks/decoding.py --device cuda --layers 4 --profile --json "$OUT/decoding-4-layers.json"
