@@ -69,7 +69,9 @@ def test_honest_rules_are_not_accused(spec: str, baselines: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "sampler", [cheats.Knows(), cheats.Learns(), Blocks(8, cheats.Knows())], ids=repr
+    "sampler",
+    [cheats.Knows(), cheats.Learns(), Blocks(8, cheats.Knows())],
+    ids=["knows", "learns", "in blocks"],
 )
 def test_a_rule_that_could_sample_the_world_gets_no_verdict(sampler: Sampler) -> None:
     """Nothing is wrong with its sequences: they are the law's own, at one call."""
