@@ -238,6 +238,6 @@ def test_the_note_says_how_often_evidence_was_impossible():
     for times, said in ((1, f"Note: 1 time {end}"), (23, f"Note: 23 times {end}")):
         shown = " ".join(printed(sample_summary(one | {"impossible": times}, [])).split())
         assert shown.endswith(said)
-    assert "Note" not in printed(sample_summary(one | {"impossible": 0}, []))
+    assert "Note: " not in printed(sample_summary(one | {"impossible": 0}, []))
     other = one | {"impossible": 5, "notes": ["float16 operands"]}
-    assert printed(sample_summary(other, [])).rstrip().endswith("Note: float16 operands.")
+    assert printed(sample_summary(other, [])).rstrip().endswith("Note: Float16 operands.")
