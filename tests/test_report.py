@@ -143,6 +143,18 @@ def test_modes_split_where_one_cell_has_two():
     assert len(study.cells) == 3 and study.superseded == 0
 
 
+def test_of_two_models_of_one_kind_the_model_is_named():
+    first = fake_records.record()
+    models = [first | {"denoiser": f"zoo:{name}"} for name in ("plain", "coarse")]
+    study = arrange([first, *models, models[0] | {"seed": 1}])
+    assert study.modes == [
+        "oracle · exact",
+        "zoo:plain · exact · seed 0",
+        "zoo:coarse · exact",
+        "zoo:plain · exact · seed 1",
+    ]
+
+
 def test_the_later_record_of_a_cell_counts():
     first = fake_records.record()
     study = arrange([first, with_coherence(first, 0.5)])

@@ -272,6 +272,16 @@ def split_modes(
     first = {key: i for i, key in reversed(list(enumerate(keys)))}
     order = sorted(first, key=first.__getitem__)
     details = [{name: json.loads(fields[name][first[key]]) for name in fields} for key in order]
-    plain = [" · ".join(base[first[key]]) for key in order]
+    plain = _owners([base[first[key]] for key in order], details)
     number = {key: i for i, key in enumerate(order)}
     return labels.tell_apart(plain, details), [number[key] for key in keys]
+
+
+def _owners(base: Sequence[tuple[str, ...]], details: Sequence[dict[str, Any]]) -> list[str]:
+    """Labels of modes: of two denoisers of one kind the denoiser is named, not its kind."""
+    out = []
+    for name, detail in zip(base, details):
+        owners = {d["denoiser"] for other, d in zip(base, details) if other == name}
+        named = (str(detail["denoiser"]), *name[1:]) if len(name) > 1 < len(owners) else name
+        out.append(" · ".join(named))
+    return out
