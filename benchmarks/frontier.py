@@ -30,13 +30,19 @@ NAMES = {
     "zoo:deg7_coarse": "half coarse",
     "zoo:deg7_coarse_most": "mostly coarse",
     "zoo:deg7_planner": "planner",
+    "zoo:deg7_mistakes": "mistakes",
+    "zoo:deg7_distil": "distil",
+    "zoo:deg7_along": "along",
+    "zoo:deg7_along_all": "along, all",
     **{f"zoo:{name}": f"chain, seed {seed}" for seed, name in enumerate(SEEDS)},
 }
+CHAINS = tuple(NAMES[f"zoo:{name}"] for name in SEEDS)
 GROUPS = (
     ("shipped model, every rule of the atlas", ("shipped",), "#8b95a1"),
     ("paper's network, dropout 0", ("uniform", "half coarse", "mostly coarse"), "#c2571a"),
-    ("the same, with a planner's weight", ("planner",), "#8a4fb0"),
-    ("small network with a chain, three seeds", tuple(list(NAMES.values())[-3:]), "#0f7b6c"),
+    ("the same, a planner's weight", ("planner",), "#8a4fb0"),
+    ("the same, other maskings", ("mistakes", "distil", "along", "along, all"), "#c9a227"),
+    ("small network with a chain, three seeds", CHAINS, "#0f7b6c"),
 )
 
 
@@ -154,31 +160,12 @@ def figure(task: str, file: Path) -> None:
     panels = [(k, t) for k, t in panels if any(getattr(p, k) is not None for p in measured(task))]
     sheet = Figure(figsize=(4.1 * len(panels), 4.3), layout="constrained")
     for axis, (key, title) in zip(sheet.subplots(1, len(panels), sharey=True), panels):
-        for _, models, colour in GROUPS:
-            for exact in (True, False):
-                mine = [p for p in every if p.model in models and p.exact == exact]
-                mine = [p for p in mine if getattr(p, key) is not None]
-                if key != "calls":
-                    mine = [p for p in mine if p.model != "shipped"]
-                axis.plot(
-                    [getattr(p, key) for p in mine],
-                    [p.coherence for p in mine],
-                    linestyle="",
-                    marker="o",
-                    markersize=3.5 if models == ("shipped",) else 5,
-                    markerfacecolor=colour if exact else "none",
-                    markeredgecolor=colour,
-                    alpha=0.5 if models == ("shipped",) else 0.95,
-                )
-        for p in (p for p in every if p.sampler.startswith("random") and "chain" in p.model):
-            if getattr(p, key) is not None and p.exact and p.model.endswith("0"):
-                where = (getattr(p, key), p.coherence)
-                axis.annotate("random ×4", where, (0, 8), textcoords="offset points", ha="center")
+        _points(axis, every, key)
         axis.set_xlabel(title)
-        if key != "excess":
-            axis.set_xscale("log")
         axis.grid(alpha=0.25, linewidth=0.5)
         axis.spines[["top", "right"]].set_visible(False)
+        if key != "excess":
+            axis.set_xscale("log")
         if key == "calls":
             axis.axvline(8, color="#555", linewidth=0.6, linestyle=":")
             axis.set_xticks([1, 2, 5, 8, 12, 24], ["1", "2", "5", "8", "12", "24"], minor=False)
@@ -188,6 +175,28 @@ def figure(task: str, file: Path) -> None:
     file.write_bytes(saved(sheet, "svg"))
 
 
+def _points(axis: Any, every: list[Point], key: str) -> None:
+    """Coherence against one cost; the shipped model, of few walks, against calls only."""
+    shown = [p for p in every if getattr(p, key) is not None]
+    for _, models, colour in GROUPS:
+        few = models == ("shipped",)
+        for exact in (True, False) if key == "calls" or not few else ():
+            mine = [p for p in shown if p.model in models and p.exact == exact]
+            axis.plot(
+                [getattr(p, key) for p in mine],
+                [p.coherence for p in mine],
+                linestyle="",
+                marker="o",
+                markersize=3.5 if few else 5,
+                markerfacecolor=colour if exact else "none",
+                markeredgecolor=colour,
+                alpha=0.5 if few else 0.95,
+            )
+    random = next(p for p in shown if p.sampler.startswith("random") and p.model in CHAINS)
+    where = (getattr(random, key), random.coherence)
+    axis.annotate("random ×4", where, (0, 8), textcoords="offset points", ha="center")
+
+
 def _legend(sheet: Any) -> None:
     from matplotlib.lines import Line2D
 
@@ -195,18 +204,8 @@ def _legend(sheet: Any) -> None:
         Line2D([], [], marker="o", linestyle="", color=colour, markersize=5, label=name)
         for name, _, colour in GROUPS
     ]
-    marks.append(
-        Line2D(
-            [],
-            [],
-            marker="o",
-            linestyle="",
-            markerfacecolor="none",
-            color="#333",
-            markersize=5,
-            label="hollow: draws with a floor",
-        )
-    )
+    marks.append(Line2D([], [], marker="o", linestyle="", color="#333", markersize=5))
+    marks[-1].set(markerfacecolor="none", label="hollow: draws with a floor")
     sheet.legend(handles=marks, loc="outside lower center", ncols=3, frameon=False, fontsize=8)
 
 
