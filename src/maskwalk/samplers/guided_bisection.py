@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool
+from jaxtyping import Bool, Float64
 from torch import Tensor
 
 from maskwalk.decoding.canvas import Canvas, RoundStreams, State
@@ -61,13 +61,19 @@ class GuidedBisection(UnmaskingPolicy):
         self, view: View, state: State, rng: RoundStreams
     ) -> tuple[Bool[Tensor, "batch length"], State]:
         """A frontier neighbour of every separator, or a new pivot where the level is over."""
+        return self._led(view, state, view.score(self.score))
+
+    def _led(
+        self, view: View, state: State, scores: Float64[Tensor, "batch length"]
+    ) -> tuple[Bool[Tensor, "batch length"], State]:
+        """The choice by these scores, the lowest first."""
         run, grown = state["run"], state["grown"]
         frontier = self._frontier(view.masked, run)
         growing = ((grown > 0) & (grown < self.order) & frontier.any(1))[:, None]
         start, centre = self._centre(view.masked)
         run = torch.where(growing, run, torch.where(view.masked, start, -1))
         candidates = torch.where(growing, frontier, centre)
-        chosen = view.lowest_of_each(view.score(self.score), run.clamp(min=0), candidates)
+        chosen = view.lowest_of_each(scores, run.clamp(min=0), candidates)
         grown = torch.where(growing[:, 0], grown + 1, 1)
         return chosen, {"run": run, "grown": grown}
 

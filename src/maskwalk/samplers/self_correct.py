@@ -19,7 +19,7 @@ from math import log
 from typing import Any, ClassVar
 
 import torch
-from jaxtyping import Bool
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from maskwalk.decoding.canvas import Canvas, RoundStreams, State
@@ -95,15 +95,11 @@ class SelfCorrect(Sampler):
         """One call: draws where masked, masks where the token does not fit."""
         some, streams = canvas.select(rows), rng.on(rows)
         masked, left = some.masked, some.state["left"] - 1
-        asked = masked | (self._open(some) & (left > 0)[:, None])
-        log_probs = doubt(asking_for(denoise, rows), some.tokens, asked)
-        shown = torch.where(masked, 0, some.tokens)[asked]
-        fits = log_probs.gather(1, shown[:, None])[:, 0] >= log_probs.amax(1) + log(self.floor)
-        poor = torch.zeros_like(masked).masked_scatter(asked, ~fits) & ~masked
+        looked = self._open(some) & (left > 0)[:, None]
+        log_probs, poor = self._look(some, asking_for(denoise, rows), looked)
         tokens = some.tokens.masked_fill(poor, some.mask_id)
         if bool(masked.any()):
-            drawn = streams.draw(log_probs[masked[asked]], masked)
-            tokens = tokens.masked_scatter(masked, drawn)
+            tokens = tokens.masked_scatter(masked, streams.draw(log_probs, masked))
         state = dict(canvas.state)
         going = (poor | masked).any(1)  # what was filled now has not been looked at
         state["left"] = state["left"].masked_scatter(rows, torch.where(going, left, 0))
@@ -111,6 +107,18 @@ class SelfCorrect(Sampler):
         everywhere = canvas.tokens.clone()
         everywhere[rows] = tokens
         return replace(canvas, tokens=everywhere, state=state)
+
+    def _look(
+        self, canvas: Canvas, denoise: Denoiser, looked: Bool[Tensor, "batch length"]
+    ) -> tuple[Float[Tensor, "n vocab"], Bool[Tensor, "batch length"]]:
+        """(log-marginals where masked, the tokens among `looked` that do not fit), one call."""
+        masked = canvas.masked
+        asked = masked | looked
+        log_probs = doubt(denoise, canvas.tokens, asked)
+        shown = torch.where(masked, 0, canvas.tokens)[asked]
+        fits = log_probs.gather(1, shown[:, None])[:, 0] >= log_probs.amax(1) + log(self.floor)
+        poor = torch.zeros_like(masked).masked_scatter(asked, ~fits) & ~masked
+        return log_probs[masked[asked]], poor
 
     @staticmethod
     def _open(canvas: Canvas) -> Bool[Tensor, "batch length"]:
