@@ -4,21 +4,27 @@
     maskwalk bench experiments/frontier/heads.toml --include benchmarks/heads.py --out runs/records
 
 A head reads a frozen network: the states before its last linear map and the tokens it was shown, a
-block of attention over them, one number for every position. Two are trained for every model:
+block of attention over them, one number for every position. Four are trained for every model:
 
     information   of a masked position: the nats its token tells about the other masked positions of
                   its run, Σ_i KL(p_i after ‖ p_i before). Contexts are coarse, the token is the
                   training walk's own.
-    drafted       of a revealed token: the log-odds that the model drafted it. Training walks are
-                  masked coarsely and completed by bisection; the head tells which tokens are new.
+
+and of a revealed token, the log-odds that it is one to take back. They differ in the examples:
+
+    replaced      training walks in which up to half of the tokens are the model's, drawn all at
+                  once given the others: which ones differ from the walk's own?
+    drafted       training walks masked coarsely and completed by bisection: which are drafts?
+    broken        the model's own walks by bisection: which stand at a step that the world says is
+                  impossible? (The others need no such help.)
 
 `--include` registers three samplers:
 
     looked_bisection(draws=n)    guided bisection by information instead of entropy: every candidate
                                  pivot is tried with n tokens drawn for it, one call each
     read_bisection(head=FILE)    the same, information read off the states: no call of its own
-    verified(head=FILE, bar=b)   self_correct with the second head as its check: a token is taken
-                                 back where the log-odds are b above those of all tokens
+    verified(head=FILE, label=…, bar=b)   self_correct with one of the last three as its check: a
+                                 token is taken back where its probability to be bad is over b
 
 A head's number comes from the pass that answers, so it costs no call (here it is computed apart).
 """
@@ -45,7 +51,7 @@ from maskwalk.denoiser import Denoiser
 from maskwalk.denoisers.files import Pretrained, load_pretrained
 from maskwalk.denoisers.network.ddit import hidden_states, modulations
 from maskwalk.denoisers.network.weights import layout
-from maskwalk.errors import MaskwalkError, real, whole
+from maskwalk.errors import MaskwalkError, one_of, real, whole
 from maskwalk.samplers.guided_bisection import GuidedBisection
 from maskwalk.samplers.parts.runs import runs
 from maskwalk.samplers.punt import divergence
@@ -54,7 +60,8 @@ from maskwalk.streams import Purpose, Streams, inverse_cdf
 from maskwalk.training.maskings import Coarse
 from maskwalk.training.zoo import TRAIN_SEED, chosen
 
-KINDS = ("information", "drafted")
+LABELS = ("replaced", "drafted", "broken")
+KINDS = ("information", *LABELS)
 WIDTH, ROWS, MOST = 128, 4096, 50.0  # of a head; sequences at a time; nats a target has at most
 
 
@@ -72,9 +79,9 @@ class Head(nn.Module):
         self.register_buffer("usual", torch.zeros(()))  # the number that everything has
 
     def forward(self, states: Float[Tensor, "batch length d"]) -> Float[Tensor, "batch length"]:
-        """Above the usual number."""
+        """Nats, or log-odds."""
         number: Tensor = self.last(self.block(self.map(self.norm(states)) + self.place))
-        return number[..., 0]
+        return number[..., 0] + self.usual
 
 
 class States:
@@ -181,27 +188,26 @@ class LookedBisection(GuidedBisection):
                 masked, inverse_cdf(before, uniforms[:, draw].double())
             )
             for candidate in range(1, int(number[centre].max()) + 1):
-                told += informed(
-                    denoise, view, before, start, centre & (number == candidate), drawn
-                )
+                tried = centre & (number == candidate)
+                told += informed(denoise, view.tokens, masked, before, start, tried, drawn)
         return told / max(self.draws, 1)
 
 
 def informed(
     denoise: Denoiser,
-    view: View,
+    shown: Int[Tensor, "batch length"],
+    masked: Bool[Tensor, "batch length"],
     before: Float[Tensor, "rows vocab"],
     start: Int[Tensor, "batch length"],
     tried: Bool[Tensor, "batch length"],
     tokens: Int[Tensor, "batch length"],
 ) -> Float[Tensor, "batch length"]:
     """At what is tried, one position of a run at most: the nats that its token tells its run."""
-    masked = view.masked
     active = torch.zeros_like(tokens).scatter_add(1, start, tried.long()) * masked  # by run
     asked = masked & ~tried & (active.gather(1, start) > 0)
     told = torch.zeros_like(tried, dtype=torch.float64)
     if bool(asked.any()):
-        after = denoise(torch.where(tried, tokens, view.tokens), asked)
+        after = denoise(torch.where(tried, tokens, shown), asked)
         told[asked] = divergence(after, before[asked[masked]]).clamp(0.0, MOST)
     of_run = torch.zeros_like(told).scatter_add(1, start, told)
     return torch.where(tried, of_run.gather(1, start), 0.0)
@@ -210,106 +216,138 @@ def informed(
 @SAMPLERS.register("verified")
 @dataclass(frozen=True)
 class Verified(SelfCorrect):
-    """Self-correction by the head that tells drafted tokens from others."""
+    """Self-correction by a head that says how probably a token is bad."""
 
     head: str = ""
-    bar: float = 2.0
+    label: str = "replaced"
+    bar: float = 0.5
     sweep: ClassVar[tuple[dict[str, Any], ...]] = ({},)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        real("bar", self.bar, -100.0, 100.0)
+        one_of("label", self.label, LABELS)
+        real("bar", self.bar, 0.0, 1.0)
 
     def _look(
         self, canvas: Canvas, denoise: Denoiser, looked: Bool[Tensor, "batch length"]
     ) -> tuple[Float[Tensor, "n vocab"], Bool[Tensor, "batch length"]]:
         """One call: it is asked where masked, and a row that only looks at one of its tokens."""
-        masked, read = canvas.masked, reader(self.head, "drafted", canvas.tokens.device.type)
+        masked, read = canvas.masked, reader(self.head, self.label, canvas.tokens.device.type)
         first = looked & (looked.long().cumsum(1) == 1) & ~masked.any(1, keepdim=True)
         asked = masked | first
         log_probs = denoise(canvas.tokens, asked)
-        return log_probs[masked[asked]], looked & (read(canvas.tokens) > self.bar)
+        return log_probs[masked[asked]], looked & (read(canvas.tokens).sigmoid() > self.bar)
 
 
-def information_pool(
-    denoiser: Denoiser, walks: Int[Tensor, "count length"], streams: Streams
-) -> dict[str, Tensor]:
+@dataclass(frozen=True)
+class Examples:
+    """What a head learns from: tokens as shown, the positions that count, the right numbers."""
+
+    tokens: Int[Tensor, "count length"]
+    counted: Bool[Tensor, "count length"]
+    target: Float[Tensor, "count length"]
+
+
+def informing(
+    denoiser: Denoiser, law: Any, walks: Int[Tensor, "count length"], streams: Streams
+) -> Examples:
     """Contexts with a masked position each, and the nats that its token tells its run."""
-    u = streams.uniform(Purpose.TRAIN, 0, 8)
+    u = streams.uniform(Purpose.TRAIN, 0, 6)
     masked = Coarse().masked(u[:, :5], walks.shape[1])
     masked[~masked.any(1)] = True
     tokens = walks.masked_fill(masked, denoiser.mask_id)
     nth = (u[:, 5] * masked.sum(1)).long() + 1
     tried = masked & (masked.long().cumsum(1) == nth[:, None])
-    start, _ = runs(masked)
-
-    class Seen:  # what `informed` reads of a view
-        pass
-
-    view: Any = Seen()
-    view.tokens, view.masked = tokens, masked
-    told = informed(denoiser, view, denoiser(tokens, masked), start, tried, walks)
-    return {"tokens": tokens, "counted": tried, "target": told.float()}
+    before = denoiser(tokens, masked)
+    told = informed(denoiser, tokens, masked, before, runs(masked)[0], tried, walks)
+    return Examples(tokens, tried, told.float())
 
 
-def drafted_pool(
-    denoiser: Denoiser, walks: Int[Tensor, "count length"], streams: Streams
-) -> dict[str, Tensor]:
-    """Walks of which a part is the model's own, and which part; a quarter is all its own."""
-    u = streams.uniform(Purpose.TRAIN, 0, 8)
-    masked = Coarse().masked(u[:, :5], walks.shape[1]) | (u[:, 6:7] < 0.25)
+def replaced(
+    denoiser: Denoiser, law: Any, walks: Int[Tensor, "count length"], streams: Streams
+) -> Examples:
+    """Walks in which a part was drawn by the model, all at once, and what is not the walk's own."""
+    u = streams.uniform(Purpose.TRAIN, 0, 1)
+    own = streams.uniform(Purpose.CHOICE, 0, walks.shape[1]) < u / 2
+    row, place = own.nonzero(as_tuple=True)
+    answers = denoiser(walks.masked_fill(own, denoiser.mask_id), own)
+    drawn = inverse_cdf(answers, streams.uniform_at(Purpose.TOKEN, 0, row, place))
+    tokens = walks.masked_scatter(own, drawn)
+    return Examples(tokens, torch.ones_like(own), (tokens != walks).float())
+
+
+def drafted(
+    denoiser: Denoiser, law: Any, walks: Int[Tensor, "count length"], streams: Streams
+) -> Examples:
+    """Walks of which a part is completed by bisection, and which part; a quarter all of it."""
+    u = streams.uniform(Purpose.TRAIN, 0, 6)
+    masked = Coarse().masked(u[:, :5], walks.shape[1]) | (u[:, 5:] < 0.25)
     tokens = walks.masked_fill(masked, denoiser.mask_id)
     drafts = decode("bisection", denoiser, tokens, streams=streams).tokens
-    return {"tokens": drafts, "counted": torch.ones_like(masked), "target": masked.float()}
+    return Examples(drafts, torch.ones_like(masked), masked.float())
 
 
-POOLS = {"information": information_pool, "drafted": drafted_pool}
+def broken(
+    denoiser: Denoiser, law: Any, walks: Int[Tensor, "count length"], streams: Streams
+) -> Examples:
+    """The model's own walks, and the two ends of every impossible step."""
+    start = torch.full_like(walks, denoiser.mask_id)
+    drafts = decode("bisection", denoiser, start, streams=streams).tokens
+    breaks = ~law.valid(drafts.cpu()).to(walks.device)
+    ends = breaks | F.pad(breaks[:, 1:], (0, 1))
+    return Examples(drafts, torch.ones_like(ends), ends.float())
 
 
-def pool(kind: str, denoiser: Denoiser, law: Any, count: int, device: str) -> dict[str, Tensor]:
+POOLS = {"information": informing, "replaced": replaced, "drafted": drafted, "broken": broken}
+
+
+def pool(kind: str, denoiser: Denoiser, law: Any, count: int, device: str) -> Examples:
     """As many examples of training walks, made `ROWS` at a time."""
     walks, parts = law.sample(100_000, seed=TRAIN_SEED).to(device), []
     for first in range(0, count, ROWS):
         ids = torch.arange(first, min(first + ROWS, count), device=device)
-        parts.append(POOLS[kind](denoiser, walks[ids % len(walks)], Streams(7, ids)))
-    return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+        parts.append(POOLS[kind](denoiser, law, walks[ids % len(walks)], Streams(7, ids)))
+    return Examples(
+        *(torch.cat([getattr(p, name) for p in parts]) for name in ("tokens", "counted", "target"))
+    )
 
 
-def loss(kind: str, number: Tensor, head: Head, target: Tensor) -> Tensor:
+def cost(kind: str, number: Tensor, target: Tensor) -> Tensor:
     """Squared error of nats, or the cross-entropy of a yes or no."""
     if kind == "information":
-        return F.mse_loss(number + head.usual, target)
-    return F.binary_cross_entropy_with_logits(number + head.usual, target)
+        return F.mse_loss(number, target)
+    return F.binary_cross_entropy_with_logits(number, target)
 
 
 def train(
-    kind: str, states: States, data: dict[str, Tensor], steps: int, batch: int = 512
+    kind: str, states: States, data: Examples, steps: int, batch: int = 512
 ) -> tuple[Head, dict[str, float]]:
     """A head, and how well it does on the last twentieth of the examples."""
     torch.manual_seed(0)
-    tokens, counted, target = data["tokens"], data["counted"], data["target"]
-    held = max(1, len(tokens) // 20)
-    head = Head(states.config.hidden, tokens.shape[1]).to(tokens.device)
-    share = target[:-held][counted[:-held]].mean()
+    seen = torch.cat([states(some).to(torch.float16) for some in data.tokens.split(ROWS)])
+    held = max(1, len(seen) // 20)
+    learn, rest = slice(0, -held), slice(-held, None)
+    head = Head(states.config.hidden, seen.shape[1]).to(seen.device)
+    share = data.target[learn][data.counted[learn]].mean()
     head.usual = share if kind == "information" else torch.logit(share)
+    nothing = head.usual.expand_as(data.target[rest][data.counted[rest]])
     optimiser = torch.optim.AdamW(head.parameters(), 1e-3)
     rate = torch.optim.lr_scheduler.OneCycleLR(optimiser, 2e-3, total_steps=steps)
     for step in range(steps):
         generator = torch.Generator().manual_seed(step)
-        some = torch.randint(len(tokens) - held, (batch,), generator=generator).to(tokens.device)
-        number = head(states(tokens[some]))
-        cost = loss(kind, number[counted[some]], head, target[some][counted[some]])
+        some = torch.randint(len(seen) - held, (batch,), generator=generator).to(seen.device)
+        counted = data.counted[some]
+        error = cost(kind, head(seen[some].float())[counted], data.target[some][counted])
         optimiser.zero_grad()
-        cost.backward()
+        error.backward()
         nn.utils.clip_grad_norm_(head.parameters(), 1.0)
         optimiser.step()
         rate.step()
-    read = Reader(states, head)
-    number = read(tokens[-held:]).float()[counted[-held:]]
-    answer = target[-held:][counted[-held:]]
-    about = {"held_out": float(loss(kind, number, head, answer))}
-    about["knowing_nothing"] = float(loss(kind, torch.zeros_like(number), head, answer))
-    if kind == "drafted":
+    answer = data.target[rest][data.counted[rest]]
+    number = Reader(states, head)(data.tokens[rest]).float()[data.counted[rest]]
+    about = {"held_out": float(cost(kind, number, answer))}
+    about["knowing_nothing"] = float(cost(kind, nothing, answer))
+    if kind != "information":
         about["auc"] = auc(number, answer > 0.5)
     return head, about
 
@@ -318,16 +356,7 @@ def auc(score: Float[Tensor, " n"], yes: Bool[Tensor, " n"]) -> float:
     """How often a yes has the higher score than a no; ties count half on average."""
     rank = score.argsort().argsort().double() + 1
     many, few = int(yes.sum()), int((~yes).sum())
-    return float((rank[yes].sum() - many * (many + 1) / 2) / (many * few))
-
-
-def broken(law: Any, denoiser: Denoiser, read: Reader, count: int, device: str) -> dict[str, float]:
-    """How well the second head finds the ends of impossible steps in drafts of bisection."""
-    start = torch.full((count, law.length), denoiser.mask_id, device=device)
-    drafts = decode("bisection", denoiser, start, streams=Streams(8, count)).tokens
-    breaks = ~law.valid(drafts.cpu()).to(device)
-    ends = breaks | F.pad(breaks[:, 1:], (0, 1))
-    return {"auc_broken": auc(read(drafts).flatten(), ends.flatten())}
+    return float((rank[yes].sum() - many * (many + 1) / 2) / max(1, many * few))
 
 
 def main() -> None:
@@ -335,8 +364,9 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", default=["st_er_deg7", "st_er_deg7_coarse"])
     parser.add_argument("--out", type=Path, default=Path("runs/heads"))
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--pool", type=int, default=400_000, help="examples of a head")
+    parser.add_argument("--pool", type=int, default=200_000, help="examples of a head")
     parser.add_argument("--steps", type=int, default=6_000)
+    parser.add_argument("--kinds", nargs="+", default=KINDS, choices=KINDS)
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
     result: dict[str, Any] = {"pool": args.pool, "steps": args.steps}
@@ -345,13 +375,14 @@ def main() -> None:
         denoiser, states = model.denoiser(device=args.device), States(model, args.device)
         heads: dict[str, Tensor] = {}
         result[name] = {}
-        for kind in KINDS:
+        drafts = pool("broken", denoiser, law, min(args.pool, 8 * ROWS), args.device)
+        for kind in args.kinds:
             begun = time.monotonic()
             data = pool(kind, denoiser, law, args.pool, args.device)
             head, about = train(kind, states, data, args.steps)
-            if kind == "drafted":
-                read = Reader(states, head)
-                about |= broken(law, denoiser, read, min(args.pool, 16_384), args.device)
+            if kind != "information":  # how well it finds impossible steps in drafts
+                number = Reader(states, head)(drafts.tokens)
+                about["auc_broken"] = auc(number.flatten(), drafts.target.flatten() > 0.5)
             about["seconds"] = time.monotonic() - begun
             result[name][kind] = about
             print(name, kind, {key: round(value, 4) for key, value in about.items()}, flush=True)

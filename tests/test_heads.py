@@ -1,9 +1,8 @@
 """Heads and the samplers that read them (benchmarks/heads.py): information, verifier, training."""
 
-from types import SimpleNamespace
-
 import pytest
 import torch
+import torch.nn.functional as F
 from benchmarks import heads
 
 from maskwalk.decoding.decode import decode
@@ -65,7 +64,6 @@ def test_a_candidate_is_told_by_its_own_run_only() -> None:
     oracle, walk = law.oracle(), law.sample(1, seed=5)
     masked = torch.arange(7)[None] != 3
     tokens = walk.masked_fill(masked, oracle.mask_id)
-    view = SimpleNamespace(tokens=tokens, masked=masked)
     start, _ = runs(masked)
     asked: list[torch.Tensor] = []
 
@@ -74,7 +72,7 @@ def test_a_candidate_is_told_by_its_own_run_only() -> None:
         return oracle(tokens, at)
 
     tried = torch.arange(7)[None] == 1
-    told = heads.informed(denoise, view, oracle(tokens), start, tried, walk)  # type: ignore[arg-type]
+    told = heads.informed(denoise, tokens, masked, oracle(tokens), start, tried, walk)  # type: ignore[arg-type]
     assert asked[0].tolist() == [[True, False, True, False, False, False, False]]
     assert bool((told[~tried] == 0).all()) and float(told[tried]) > 0
 
@@ -96,14 +94,14 @@ def test_the_head_takes_back_what_it_doubts(monkeypatch: pytest.MonkeyPatch) -> 
     """As `self_correct` with a denoiser that doubts: a look that fills costs no call of its own."""
 
     def ladder(file: str, kind: str, device: str) -> object:
-        assert (file, kind) == ("x", "drafted")
+        assert (file, kind) == ("x", "replaced")
         return lambda tokens: 4.0 * (tokens != torch.arange(tokens.shape[1])) - 1.0
 
     monkeypatch.setattr(heads, "reader", ladder)
     for wrong, calls in (((2, 5), 3 + 2), ((), 3 + 1)):
         denoiser = Ladder(wrong)
         made = decode(
-            heads.Verified(head="x", bar=2.0),
+            heads.Verified(head="x", bar=0.9),
             denoiser,
             torch.full((1, 6), 8),
             streams=Streams(0, 1),
@@ -111,7 +109,7 @@ def test_the_head_takes_back_what_it_doubts(monkeypatch: pytest.MonkeyPatch) -> 
         )
         assert made.tokens.tolist() == [[0, 1, 2, 3, 4, 5]] and int(made.calls) == calls
     made = decode(
-        heads.Verified(head="x", bar=3.5),  # above what the head ever says
+        heads.Verified(head="x", bar=0.96),  # above what the head ever says
         Ladder((2,)),
         torch.full((1, 6), 8),
         streams=Streams(0, 1),
@@ -125,29 +123,42 @@ def tiny() -> Pretrained:
     return Pretrained(config, layout(config).initial([0])[0])
 
 
-@pytest.mark.parametrize("kind", heads.KINDS)
+@pytest.mark.parametrize("kind", ["information", "broken"])
 def test_a_head_learns_what_can_be_known(kind: str) -> None:
     """Which tokens equal their right neighbour: nothing the tokens alone would tell."""
     tokens = torch.randint(4, (2000, 8), generator=torch.Generator().manual_seed(0))
-    target = (tokens == tokens.roll(-1, 1)).float()
-    data = {"tokens": tokens, "counted": torch.ones_like(tokens, dtype=torch.bool)}
-    data |= {"target": target if kind == "drafted" else 3 * target}
+    target = (tokens == tokens.roll(-1, 1)).float() * (3 if kind == "information" else 1)
+    data = heads.Examples(tokens, torch.ones_like(tokens, dtype=torch.bool), target)
     _, about = heads.train(kind, heads.States(tiny(), "cpu"), data, 150, 64)
     assert about["held_out"] < 0.3 * about["knowing_nothing"]
     assert about.get("auc", 1.0) > 0.97
 
 
-def test_pools_say_what_is_new_and_what_a_token_tells() -> None:
+def test_examples_are_what_they_say() -> None:
     law = small_law(length=8)
-    oracle, walks = law.oracle(), law.sample(200, seed=3)
-    drafts = heads.drafted_pool(oracle, walks, Streams(0, 200))
-    kept = drafts["target"] == 0
-    assert torch.equal(drafts["tokens"][kept], walks[kept]) and float(kept.float().mean()) > 0.2
-    assert bool(law.valid(drafts["tokens"]).all())
-    nats = heads.information_pool(oracle, walks, Streams(0, 200))
-    assert bool((nats["counted"].sum(1) == 1).all())
-    assert bool((nats["tokens"][nats["counted"]] == oracle.mask_id).all())
-    assert float(nats["target"].max()) > 0.1 and bool((nats["target"] >= 0).all())
+    oracle, walks, streams = law.oracle(), law.sample(400, seed=3), Streams(0, 400)
+    drafts = heads.drafted(oracle, law, walks, streams)
+    kept = drafts.target == 0
+    assert torch.equal(drafts.tokens[kept], walks[kept]) and float(kept.float().mean()) > 0.2
+    assert bool(law.valid(drafts.tokens).all())
+    wrong = heads.replaced(oracle, law, walks, streams)
+    assert torch.equal(wrong.target > 0, wrong.tokens != walks)
+    assert 0.02 < float(wrong.target.mean()) < 0.25
+    nats = heads.informing(oracle, law, walks, streams)
+    assert bool((nats.counted.sum(1) == 1).all())
+    assert bool((nats.tokens[nats.counted] == oracle.mask_id).all())
+    assert float(nats.target.max()) > 0.1 and bool((nats.target >= 0).all())
+    assert float(heads.broken(oracle, law, walks, streams).target.sum()) == 0
+    whole = heads.broken(tiny().denoiser(), Alternating(), walks % 4, streams)
+    odd = whole.tokens[:, 1:] == whole.tokens[:, :-1]  # the two ends of every repetition
+    assert torch.equal(whole.target[:, :-1] > 0, odd | F.pad(odd[:, :-1], (1, 0)))
+
+
+class Alternating:
+    """No token twice in a row."""
+
+    def valid(self, tokens: torch.Tensor) -> torch.Tensor:
+        return F.pad(tokens[:, 1:] != tokens[:, :-1], (1, 0), value=True)
 
 
 def test_auc_by_hand() -> None:
