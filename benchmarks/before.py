@@ -3,11 +3,11 @@
     git worktree add ../earlier COMMIT
     PYTHONPATH=src python benchmarks/before.py ../earlier/src [--times 3] [--only NAME]
 
-`quickstart` is the experiment of `make quickstart` with --quick in one process, `evaluate` the
-verdict on `threshold(tau=0.7)`. Seconds of the processor, of the process and its children,
-the least of several times; start-up included. Cells that both versions run should have equal
-records, but for seconds, commit, notes and what only the newer one writes; where one runs more
-cells (baselines that came later), seconds per cell are printed too.
+`quickstart` is the experiment of `make quickstart` as it was there, with --quick in one process,
+`evaluate` the verdict on `threshold(tau=0.7)`. Seconds of the processor, of the process and its
+children, the least of several times; start-up included. Cells that both versions run should have
+equal records, but for seconds, commit, notes and what only the newer one writes; where one runs
+more cells (baselines that came later), seconds per cell are printed too.
 """
 
 import argparse
@@ -22,17 +22,18 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 COMMANDS = {
-    "quickstart": ["bench", str(ROOT / "experiments/quickstart.toml"), "--quick", "--out", "OUT"],
+    "quickstart": ["bench", "QUICKSTART", "--quick", "--out", "OUT"],
     "evaluate": ["evaluate", "threshold(tau=0.7)", "--workers", "1", "--out", "OUT"],
 }
 
 
-def seconds(words: list[str], source: Path, out: Path) -> float:
+def seconds(words: list[str], source: Path, places: dict[str, Path], out: Path) -> float:
     """Of the processor, for one command with the package of `source`."""
+    places = places | {"OUT": out}
     environment = os.environ | {"PYTHONPATH": str(source), "OMP_NUM_THREADS": "1"}
     environment["XDG_CACHE_HOME"] = str(out / "cache")
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    line = [sys.executable, "-m", "maskwalk", *(str(out) if w == "OUT" else w for w in words)]
+    line = [sys.executable, "-m", "maskwalk", *(str(places.get(w, w)) for w in words)]
     subprocess.run(line, env=environment, check=True, stdout=subprocess.DEVNULL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
@@ -66,6 +67,7 @@ def main() -> None:
     parser.add_argument("--only", default="")
     given = parser.parse_args()
     sources = {"earlier": given.earlier.resolve(), "now": ROOT / "src"}
+    places = {"QUICKSTART": given.earlier.resolve().parent / "experiments/quickstart.toml"}
     for name, words in COMMANDS.items():
         if given.only not in name:
             continue
@@ -73,7 +75,8 @@ def main() -> None:
         for _ in range(given.times):
             for version, source in sources.items():
                 with tempfile.TemporaryDirectory() as folder:
-                    best[version] = min(best[version], seconds(words, source, Path(folder)))
+                    spent = seconds(words, source, places, Path(folder))
+                    best[version] = min(best[version], spent)
                     if (Path(folder) / "records.jsonl").exists():
                         written[version] = records(Path(folder))
         ratio = best["now"] / best["earlier"]

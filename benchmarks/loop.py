@@ -66,7 +66,7 @@ class Asked:
 
     def __call__(self, tokens: Tensor, at: Tensor | None = None) -> Tensor:
         at = tokens == self.mask_id if at is None else at
-        asked = self.network(tokens).flatten(0, 1).index_select(0, true_places(small(at.flatten())))
+        asked = self.network(tokens).flatten(0, 1).index_select(0, true_places(small(at)))
         return torch.log_softmax(asked, -1)
 
 

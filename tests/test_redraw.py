@@ -2,7 +2,9 @@
 
 import torch
 
+from maskwalk.analysis.contract.answers import Answers
 from maskwalk.analysis.contract.redraw import _near, chooses_blindly, redrawn_share
+from maskwalk.decoding.decode import decode
 from maskwalk.samplers import SAMPLERS
 from tests.conftest import STANDS
 from tests.mutants.cheats import Peeks, Reaches
@@ -26,6 +28,55 @@ def test_a_look_at_the_tokens_to_come_is_seen() -> None:
         assert chooses_blindly(SAMPLERS.build(spec), ORACLE, given, seed=3)
     for peeking in (Peeks(), SAMPLERS.build("threshold_drawn(tau=0.4)")):
         assert not chooses_blindly(peeking, ORACLE, EMPTY, seed=3)
+
+
+class Counts:
+    """The oracle, and how often it was asked."""
+
+    vocab_size, mask_id, score_grid = ORACLE.vocab_size, ORACLE.mask_id, ORACLE.score_grid
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def __call__(self, tokens: torch.Tensor, at: torch.Tensor | None = None) -> torch.Tensor:
+        self.asked += 1
+        return ORACLE(tokens, at)
+
+
+def test_a_run_once_more_asks_nothing_new() -> None:
+    for spec in HONEST:
+        rule, asked, answers = SAMPLERS.build(spec), Counts(), Answers()
+        run = decode(rule, answers.of(asked), EMPTY, seed=3, trace=True)
+        before = asked.asked
+        assert before > 0 and torch.equal(run.tokens, decode(rule, ORACLE, EMPTY, seed=3).tokens)
+        assert chooses_blindly(rule, answers.of(asked), EMPTY, 3, run)
+        assert asked.asked == before
+    peeking, asked, answers = Peeks(), Counts(), Answers()
+    run = decode(peeking, answers.of(asked), EMPTY, seed=3, trace=True)
+    assert not chooses_blindly(peeking, answers.of(asked), EMPTY, 3, run)
+    at, other = torch.zeros(2, *EMPTY.shape, dtype=torch.bool)
+    at[0, 0], other[0, 1] = True, True
+    half, known = EMPTY.clone(), Answers().of(asked)
+    half[0, 2] = 0
+    assert torch.equal(known(half, at), ORACLE(half, at))
+    assert torch.equal(known(half, other), ORACLE(half, other))
+    assert torch.equal(known(half), ORACLE(half))
+
+
+def test_what_is_done_to_an_answer_does_not_reach_what_is_kept() -> None:
+    known = Answers().of(ORACLE)
+    for _ in range(3):
+        answer = known(EMPTY)
+        assert torch.equal(answer, ORACLE(EMPTY))
+        answer.fill_(0.0)
+
+
+def test_answers_are_kept_while_there_is_room() -> None:
+    asked = Counts()
+    known = Answers(most=ORACLE(EMPTY[:2]).nbytes).of(asked)
+    for rows in (3, 2, 1, 3, 2, 1):
+        known(EMPTY[:rows])
+    assert asked.asked == 5  # two rows were kept; before them there was no room for three
 
 
 def test_a_network_that_rounds_otherwise_is_no_cheat() -> None:

@@ -11,7 +11,7 @@ from maskwalk.decoding.canvas import Canvas, RoundStreams
 from maskwalk.decoding.draw import Draw
 from maskwalk.decoding.scores import SCORES, on_grid
 from maskwalk.decoding.view import View
-from maskwalk.kernels.rows import by_rows, keep_rows
+from maskwalk.kernels.rows import by_rows, keep_rows, log_over
 from maskwalk.kernels.small import first_largest, of_each
 from maskwalk.streams import Streams, inverse_cdf
 
@@ -45,6 +45,18 @@ def test_scores_and_draws_do_not_depend_on_the_slices(
         assert len(list(slices.slices(log_probs))) > 1
         for one, other in zip(whole, everything()):
             assert one.dtype == other.dtype and torch.equal(one, other)
+
+
+def test_the_log_of_a_table_is_torchs() -> None:
+    """Also of zeros, and of what is no number; and into a part of a larger table."""
+    random = torch.Generator().manual_seed(0)
+    probs = torch.rand(50, 7, generator=random, dtype=torch.float64)
+    probs[torch.rand(probs.shape, generator=random) < 0.8] = 0.0
+    probs[3], probs[4, 2] = torch.nan, 5e-324
+    wanted, out = probs.log(), torch.full((60, 7), 2.0, dtype=torch.float64)
+    log_over(probs.clone(), out[5:55])
+    assert torch.equal(out[5:55].nan_to_num(1.0), wanted.nan_to_num(1.0))
+    assert (out[:5] == 2).all() and (out[55:] == 2).all()
 
 
 def test_rows_keep_their_order_and_shape(monkeypatch: pytest.MonkeyPatch) -> None:

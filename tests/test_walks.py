@@ -303,6 +303,30 @@ def test_alias_tables_are_exact(rows):
     assert (alias.threshold >= 0).all() and (alias.threshold <= 1).all()
 
 
+@pytest.mark.parametrize("walk", ["lazy(stay=0.125)", "distant(K=4, skip_recent=2)"])
+def test_threads_draw_the_same_walks(walk):
+    law = WALKS.build(walk, graph=GRAPHS.build("st_er(nodes=50, p=0.1)", seed=0), length=6)
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        alone = law.sample(40_000, 3, first=5)
+        torch.set_num_threads(3)
+        assert torch.equal(law.sample(40_000, 3, first=5), alone)
+    finally:
+        torch.set_num_threads(before)
+    assert torch.equal(alone[20_000:20_010], law.sample(10, 3, first=20_005))
+
+
+def test_a_walk_is_its_steps():
+    kernel = GRAPHS.build("st_er(nodes=50, p=0.1)", seed=0).adjacency
+    alias, u = Alias(kernel), np.random.Generator(np.random.PCG64(0)).random((20, 9))
+    at, steps = np.arange(20), []
+    for column in u.T:
+        at = alias.draw(at, column)
+        steps.append(at)
+    assert (alias.walk(np.arange(20), u) == np.stack(steps, 1)).all()
+
+
 @pytest.mark.parametrize("u", [0.0, 1 - 2.0**-53, 0.5])
 def test_no_uniform_leaves_the_row(u):
     degrees = np.arange(1, 3000)

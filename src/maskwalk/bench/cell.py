@@ -7,6 +7,7 @@ in any order and with any number of workers.
 import hashlib
 import json
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from math import exp
@@ -162,11 +163,16 @@ def _prompts(task: str, count: int, seed: int, world: str, version: Version) -> 
 
 
 def run_cell(
-    cell: Cell, device: str = "cpu", trace: bool | int = 1, sampler: Sampler | None = None
+    cell: Cell,
+    device: str = "cpu",
+    trace: bool | int = 1,
+    sampler: Sampler | None = None,
+    behind: Callable[[Denoiser], Denoiser] | None = None,
 ) -> tuple[Record, Decoded]:
     """Decodes and measures one cell; the record, and what was decoded.
 
-    `sampler` runs in place of the one the cell names: one that is in no table.
+    `sampler` runs in place of the one the cell names: one that is in no table. `behind`: what the
+    denoiser is put behind while tokens are decoded.
     """
     version, files = cell.version, cell.files
     if sampler is not None:
@@ -186,10 +192,11 @@ def run_cell(
     batch = max(1, min(batch, batch * MARGINALS // (world.length * world.vocab_size)))
     asked_before = impossible_evidence(denoiser)
     meter = Meter() if is_foreign(sampler) and row_group() is None else None
+    asked = denoiser if behind is None else behind(denoiser)
     began = time.perf_counter()
     decoded = decode_rows(
         sampler,
-        denoiser if meter is None else meter.on(denoiser),
+        asked if meter is None else meter.on(asked),
         start,
         seed=cell.seed,
         batch=batch,

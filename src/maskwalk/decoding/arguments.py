@@ -10,6 +10,7 @@ from maskwalk.decoding.draw import DRAWS, TIES, Draw, read_draw
 from maskwalk.decoding.policy import SAMPLERS, Sampler
 from maskwalk.denoiser import Denoiser
 from maskwalk.errors import MaskwalkError, one_of, shown
+from maskwalk.kernels.small import small
 from maskwalk.streams import Streams
 
 IDS = 2**48  # stream ids are below
@@ -96,13 +97,15 @@ def check_question(
         raise MaskwalkError(
             f"{len(tokens)} sequences need as many stream ids, not {len(streams.ids)}."
         )
-    if not 0 <= int(streams.ids.min()) <= int(streams.ids.max()) < IDS:
+    ids = small(streams.ids)
+    if not 0 <= int(ids.min()) <= int(ids.max()) < IDS:
         raise MaskwalkError("Stream ids are whole numbers from 0 to 2^48 - 1.")
     if not isinstance(trace, int) or trace < 0:
         raise MaskwalkError(
             f"trace is True, False, or how many sequences to follow, not {shown(trace)}."
         )
-    bad = tokens[(tokens != denoiser.mask_id) & ((tokens < 0) | (tokens >= denoiser.vocab_size))]
+    few = small(tokens)
+    bad = few[(few != denoiser.mask_id) & ((few < 0) | (few >= denoiser.vocab_size))]
     if len(bad):
         raise MaskwalkError(
             f"Token {int(bad[0])} is not in the vocabulary 0..{denoiser.vocab_size - 1} "

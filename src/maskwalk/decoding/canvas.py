@@ -16,7 +16,7 @@ State = dict[str, Tensor]  # what a policy remembers: tensors with a leading bat
 INF = float("inf")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Canvas:
     """A batch of partly revealed sequences in one round of decoding.
 
@@ -33,6 +33,22 @@ class Canvas:
     open: Bool[Tensor, "batch length"] | None = None
     place: Int[Tensor, "batch length"] | None = None
     span: int | None = None
+
+    def __init__(
+        self,
+        tokens: Int[Tensor, "batch length"],
+        given: Bool[Tensor, "batch length"],
+        mask_id: int,
+        round: int = 0,
+        state: State | None = None,
+        open: Bool[Tensor, "batch length"] | None = None,
+        place: Int[Tensor, "batch length"] | None = None,
+        span: int | None = None,
+    ) -> None:
+        fields = self.__dict__  # a frozen dataclass sets its fields one by one, which costs thrice
+        fields["tokens"], fields["given"], fields["mask_id"] = tokens, given, mask_id
+        fields["round"], fields["state"] = round, {} if state is None else state
+        fields["open"], fields["place"], fields["span"] = open, place, span
 
     def __repr__(self) -> str:
         rows, length = self.tokens.shape

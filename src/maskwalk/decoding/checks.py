@@ -16,7 +16,7 @@ from torch import Tensor
 from maskwalk.decoding.canvas import Canvas
 from maskwalk.denoiser import Denoiser
 from maskwalk.errors import misbehaved, shown
-from maskwalk.kernels.small import LOOKED_AT, count, large, small, some
+from maskwalk.kernels.small import LOOKED_AT, large, small, some
 
 ROWS = 2  # of an answer whose sum is checked
 SPREAD = 2_654_435_761  # times a number of rows: the first row that is summed, scattered
@@ -24,14 +24,11 @@ ABOVE = 1e-3  # how far above 0 a log-probability may be by rounding (bfloat16 n
 SUMS = 1e-2  # how far from 1 a marginal may sum to
 
 
-def check_answer(denoiser: Denoiser, answer: Any, asked: Any) -> None:
-    """A denoiser's answer is a table of log-marginals, or a sentence that names the denoiser.
-
-    `asked` is where it was asked, as `small` gives it.
-    """
+def check_answer(denoiser: Denoiser, answer: Any, rows: int) -> None:
+    """A denoiser's answer is a table of log-marginals, a row for every place it was asked about,
+    or a sentence that names the denoiser."""
     if not isinstance(answer, Tensor):
         raise misbehaved(denoiser, f"answers with {shown(answer)}; a denoiser gives a tensor.")
-    rows = count(asked)
     if answer.shape != (rows, denoiser.vocab_size) or not answer.dtype.is_floating_point:
         raise misbehaved(
             denoiser,
@@ -44,10 +41,12 @@ def check_answer(denoiser: Denoiser, answer: Any, asked: Any) -> None:
     table = small(answer, LOOKED_AT)
     part = summed(table)
     if isinstance(table, np.ndarray):
-        largest = np.maximum.reduce(table, -1)
-        low, high = largest.item(largest.argmin()), largest.item(largest.argmax())
+        low, high = table.item(table.argmin()), table.item(table.argmax())
+        if low == -torch.inf:  # some token is impossible; is every token of a place?
+            largest = np.maximum.reduce(table, -1)
+            low = largest.item(largest.argmin())
         # What is too large is refused before anything is summed, so no sum overflows.
-        totals = np.exp(part).sum(-1) if high <= ABOVE else np.ones(1)
+        totals = np.add.reduce(np.exp(part), -1) if high <= ABOVE else np.ones(1)
         sums = totals.tolist()
         off = max(max(sums) - 1, 1 - min(sums))
     else:  # numbers of an accelerator are waited for once, not one by one

@@ -20,7 +20,7 @@ from torch import Tensor
 from maskwalk.decoding.checks import check_answer
 from maskwalk.denoiser import Denoiser
 from maskwalk.errors import MaskwalkError
-from maskwalk.kernels.small import large, small
+from maskwalk.kernels.small import count, large, small
 
 
 class Counted:
@@ -49,9 +49,10 @@ class Counted:
     ) -> Float[Tensor, "rows vocab"]:
         """The denoiser's answer; every row that asked for something is charged one call."""
         asked = small(tokens == self.mask_id if at is None else at)
-        self._charge(asked)
+        places = count(asked)
+        self._charge(asked, places)
         answer = self._denoiser(tokens, at)
-        check_answer(self._denoiser, answer, asked)
+        check_answer(self._denoiser, answer, places)
         return answer
 
     def over_all(
@@ -64,13 +65,14 @@ class Counted:
             answer = self(tokens, at)
             return answer, answer
         asked = small(at)
-        self._charge(asked)
+        places = count(asked)
+        self._charge(asked, places)
         answer, everything = both(tokens, at)
-        check_answer(self._denoiser, answer, asked)
+        check_answer(self._denoiser, answer, places)
         return answer, everything
 
-    def _charge(self, asked: Any) -> None:
-        """Charges the rows that ask, by where they ask (as `small` gives it)."""
+    def _charge(self, asked: Any, places: int) -> None:
+        """Charges the rows that ask, by where they ask (as `small` gives it; so many places)."""
         sequences, batch = asked.shape[0], self.rows.shape[0]
         branches, more = divmod(sequences, batch)
         if more:
@@ -78,11 +80,15 @@ class Counted:
                 f"A sampler asks about its {batch} rows, or about as many candidates of "
                 f"each: not about {sequences} sequences."
             )
-        asking = asked.any(1)
         if branches == 1 and batch == self.calls.shape[0]:  # every row, in its order
-            calls = self._calls_few if isinstance(asked, np.ndarray) else self.calls
+            few = isinstance(asked, np.ndarray)
+            if few and batch == 1:  # a number costs less than an array of one
+                self._calls_few[0] += self.passes * (places > 0)
+                return
+            calls, asking = self._calls_few if few else self.calls, asked.any(1)
             calls += asking if self.passes == 1 else self.passes * asking
             return
+        asking = asked.any(1)
         rows = self.rows if branches == 1 else self.rows.repeat_interleave(branches)
         self.calls.index_add_(0, rows, self.passes * large(asking).to(torch.int64))
 
@@ -99,7 +105,7 @@ class Counted:
             return answer
         here = torch.arange(at.shape[1], device=at.device) == place[:, None]
         others = self._denoiser(tokens[row].masked_fill(here, self.mask_id), here)
-        check_answer(self._denoiser, others, small(here))
+        check_answer(self._denoiser, others, len(row))
         self.calls.index_add_(0, self.rows[row], torch.full_like(row, self.passes))
         whole = others.new_empty((int(at.sum()), others.shape[1]))
         whole[masked[at]], whole[~masked[at]] = answer.to(whole), others

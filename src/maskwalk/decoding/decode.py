@@ -36,7 +36,7 @@ from maskwalk.decoding.trace import Trace
 from maskwalk.denoiser import Denoiser
 from maskwalk.denoisers.arguments import as_denoiser
 from maskwalk.errors import MaskwalkError
-from maskwalk.kernels.small import large, larger, small, some
+from maskwalk.kernels.small import any_of_each, count_of_each, large, larger, small, some
 from maskwalk.streams import Streams
 
 
@@ -103,15 +103,17 @@ def decode(
     if on_round is not None:
         on_round(rows, tokens)
     while True:
-        done = check_finished(rule, rule.finished(canvas), canvas.tokens.shape[0])
-        if some(done if batch == 1 else small(done)):
-            left, open_rows, most_of = rows[done], ~done, large(changed)
+        done_few = _finished(rule, canvas)
+        if some(done_few):
+            done, most_of = large(done_few), large(changed)
+            left = rows[done]
             result[left], widest[left], rounds[left] = canvas.tokens[done], most_of[done], round
+            if len(left) == len(rows):
+                return Decoded(result, counted.calls, rounds, widest, recorder)
+            open_rows = ~done
             canvas, rows = canvas.select(open_rows), rows[open_rows]
             changed = small(most_of[open_rows])
             streams = streams.select(open_rows)
-            if not len(rows):
-                return Decoded(result, counted.calls, rounds, widest, recorder)
         if round >= most:
             raise MaskwalkError(f"{rule!r} did not finish {length} positions in {round} rounds.")
         rng = RoundStreams(streams, round, length, drawing, ties)
@@ -126,9 +128,16 @@ def decode(
             recorder.add(round, rows[:n], *(x[:n] for x in told))
         if on_round is not None:
             on_round(rows, after.tokens)
-        changed = larger(changed, moved.sum(1))
+        changed = larger(changed, count_of_each(moved))
         round += 1
         canvas = _after(canvas, after, round, after.state)
+
+
+def _finished(rule: Sampler, canvas: Canvas) -> Any:
+    """Which rows are done, as `small` gives it."""
+    if getattr(rule.finished, "__func__", None) is Sampler.finished:
+        return ~any_of_each(canvas.masked_few)  # what it says, without making a tensor of it
+    return small(check_finished(rule, rule.finished(canvas), canvas.tokens.shape[0]))
 
 
 def _after(before: Canvas, canvas: Canvas, round: int, state: State) -> Canvas:

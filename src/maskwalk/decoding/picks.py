@@ -3,6 +3,7 @@
 Both give the same positions. A position whose score is not finite is never picked.
 """
 
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -42,24 +43,29 @@ def pick(
 
 def _pick_few(scores: np.ndarray, keys: np.ndarray | None, count: Any) -> np.ndarray:
     """The same on numpy arrays."""
-    allowed, row = np.isfinite(scores), np.arange(len(scores))
     chosen: np.ndarray = np.zeros(scores.shape, dtype=bool)
-    if count == 1 if isinstance(count, int) else (count == 1).all():
-        if keys is None:
-            first = scores.argmin(1)
-        else:
-            tied = allowed & (scores == scores.min(1, keepdims=True))
-            first = np.where(tied, keys, INF).argmin(1)
-        if len(row) == 1:  # scalars cost less than arrays of one
-            chosen[0, first.item()] = allowed.item(first.item())
-        else:
-            chosen[row, first] = allowed[row, first]
+    one = count == 1 if isinstance(count, int) else (count == 1).all()
+    if one and keys is None and len(scores) == 1:  # numbers cost less than arrays of one
+        place = scores.argmin()
+        chosen[0, place] = isfinite(scores.item(place))
+        return chosen
+    allowed, row = np.isfinite(scores), np.arange(len(scores))
+    if one:
+        first = scores.argmin(1) if keys is None else _first_of_least(scores, keys, allowed)
+        chosen[row, first] = allowed[row, first]
         return chosen
     limit = count[:, None] if isinstance(count, np.ndarray) else count
     order = scores.argsort(1, kind="stable") if keys is None else np.lexsort((keys, scores))
     chosen[row[:, None], order] = np.arange(scores.shape[1]) < limit
     chosen &= allowed
     return chosen
+
+
+def _first_of_least(scores: np.ndarray, keys: np.ndarray, allowed: np.ndarray) -> np.ndarray:
+    """Where each row is least, of equals by the lowest key."""
+    tied = allowed & (scores == scores.min(1, keepdims=True))
+    first: np.ndarray = np.where(tied, keys, INF).argmin(1)
+    return first
 
 
 def ranks(

@@ -19,7 +19,7 @@ from maskwalk.decoding.kinds import FACTORISED, SHAPED
 from maskwalk.decoding.view import View
 from maskwalk.denoiser import Denoiser
 from maskwalk.errors import MaskwalkError
-from maskwalk.kernels.small import large, small
+from maskwalk.kernels.small import any_of_each, large, small
 from maskwalk.specs import Registry
 from maskwalk.worlds.world import World
 
@@ -93,7 +93,7 @@ class Sampler(ABC):
 
     def finished(self, canvas: Canvas) -> Bool[Tensor, " batch"]:
         """Which rows are done: for a sampler that may still remask, not all complete ones are."""
-        return large(~canvas.masked_few.any(1))
+        return large(~any_of_each(canvas.masked_few))
 
     def max_rounds(self, length: int) -> int:
         """More rounds than this on `length` positions is an endless loop, not a slow sampler."""

@@ -142,7 +142,7 @@ class View:
         table, drawn = small(scored, PICKED), small(tokens)
         if not isinstance(table, np.ndarray) or not isinstance(self._masked_few, np.ndarray):
             return self.unpack(-on_grid(of_each(scored, tokens).exp(), self.score_grid))
-        probs = table[np.arange(len(table)), drawn]
+        probs = table.take(drawn + np.arange(0, table.size, table.shape[1]))
         torch.from_numpy(probs).exp_()  # torch's, as in `score`: numpy's differs in the last bit
         spacing = probs.dtype.type(self.score_grid)
         return _laid_out(self._masked_few, np.rint(probs / -spacing) * spacing)

@@ -71,8 +71,10 @@ def budgets_of(points: Sequence[Point]) -> tuple[float, ...]:
 
 def front_samplers(study: Study, mode: int, panels: Sequence[int]) -> set[int]:
     """The samplers on the Pareto front of any of the panels."""
-    points = lawful(points_of(study, mode))
-    return {q.sampler for p in panels for q in front([x for x in points if x.panel == p])}
+    of_panel: dict[int, list[Point]] = {}
+    for point in lawful(points_of(study, mode)):
+        of_panel.setdefault(point.panel, []).append(point)
+    return {point.sampler for p in panels for point in front(of_panel.get(p, []))}
 
 
 def stands(study: Study, points: Sequence[Point], budget: float) -> list[Stand]:

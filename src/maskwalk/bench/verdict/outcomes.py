@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64
 
+from maskwalk.analysis.contract.answers import Answers
 from maskwalk.bench.cell import Cell, run_cell
 from maskwalk.bench.records import Record
 from maskwalk.decoding.decode import Decoded
@@ -52,9 +53,13 @@ def outcome(cell: Cell, sampler: Sampler | None = None) -> Outcome:
     return _scored(cell, *run_cell(cell, sampler=sampler))
 
 
-def traced_outcome(cell: Cell, sampler: Sampler) -> tuple[Outcome, Decoded]:
-    """`outcome`, and the very run it scores, with the trace of all its sequences."""
-    record, decoded = run_cell(cell, trace=True, sampler=sampler)
+def traced_outcome(
+    cell: Cell, sampler: Sampler, answers: Answers | None = None
+) -> tuple[Outcome, Decoded]:
+    """`outcome`, and the very run it scores, with the trace of all its sequences; `answers` keeps
+    what its denoiser said."""
+    behind = None if answers is None else answers.of
+    record, decoded = run_cell(cell, trace=True, sampler=sampler, behind=behind)
     return _scored(cell, record, decoded), decoded
 
 

@@ -22,6 +22,7 @@ from rich.progress import (
 )
 from torch import Tensor
 
+from maskwalk.analysis.contract.answers import Answers
 from maskwalk.analysis.contract.redraw import chooses_blindly, redrawn
 from maskwalk.analysis.contract.trial import broken_checks
 from maskwalk.analysis.losses import diagnose, exact_sequences
@@ -166,14 +167,15 @@ def _suite(
         for scene in stages:
             for label, sampler in found.settings.items():
                 bar.step(f"{label} · {scene.title}", team.ready())
+                answers = Answers()
                 exact = replace(cells[scene][0], sampler=setting_spec(found.name, label))
                 cell = replace(exact, draw=drawn[0], ties=drawn[1])
                 with time_limit(timeout, f"{cell.sampler} in {scene.title}"):
                     with _told(cell, scene):
-                        mine[scene, label], decoded = traced_outcome(cell, sampler)
+                        mine[scene, label], decoded = traced_outcome(cell, sampler, answers)
                     bar.step(f"{label} · {scene.title}", team.ready())
                     more[scene, label] = {"loss": _loss(scene, cell, sampler)}
-                    if not _draws_as_told(cell, sampler, decoded):
+                    if not _draws_as_told(cell, sampler, decoded, answers):
                         more[scene, label] |= _measured(scene, cell, exact, sampler, store)
         for _, row in team:
             if isinstance(row, Failure):
@@ -202,12 +204,14 @@ def _told(cell: Cell, scene: Scene) -> Iterator[None]:
         raise MaskwalkError(f"{cell.sampler} failed in {scene.title}: {what}.") from problem
 
 
-def _draws_as_told(cell: Cell, sampler: Sampler, decoded: Decoded) -> bool:
+def _draws_as_told(
+    cell: Cell, sampler: Sampler, decoded: Decoded, answers: Answers | None = None
+) -> bool:
     """Whether its tokens are those its choices and the denoiser's marginals imply.
 
     As its class says, and, for a file can say anything, in the run that is scored: some of its
-    rows are drawn again without the policy, by oracle or model. Which ones, only the finished run
-    tells.
+    rows are drawn again without the policy, by oracle or model, which are asked once more. Which
+    ones, only the finished run tells. Its choices are made again on the `answers` of the run.
     """
     if believed_kind(sampler) != FACTORISED or not DRAWS.build(cell.draw).exact:
         return False
@@ -218,8 +222,8 @@ def _draws_as_told(cell: Cell, sampler: Sampler, decoded: Decoded) -> bool:
     if redrawn(decoded, denoiser, start, cell.seed, _some(decoded)) < 1.0:
         return False
     traced = start[: len(decoded.trace.ids)] if decoded.trace is not None else start
-    told = sampler.in_world(world)
-    return chooses_blindly(told, denoiser, traced, cell.seed, decoded, cell.ties)
+    told, known = sampler.in_world(world), Answers() if answers is None else answers
+    return chooses_blindly(told, known.of(denoiser), traced, cell.seed, decoded, cell.ties)
 
 
 def _some(decoded: Decoded) -> Int[Tensor, " rows"]:

@@ -116,6 +116,8 @@ def residual_norm(
             dtype,
         )
         return (x if branch is None else new.view(x.shape)), h
+    if drop is None and not torch.is_grad_enabled():
+        return _in_place(x, branch, bias, modulation, norm, dtype)
     if branch is not None:
         y = branch.float() if bias is None else branch.float() + bias[:, None].float()
         y = y.view(x.shape)
@@ -123,6 +125,23 @@ def residual_norm(
         x = x + modulation.gate[norm - 1][:, :, None] * y
     h = F.layer_norm(x, (hidden,)) * factor[:, :, None] + shift[:, :, None]
     return x, h.to(dtype).view(models, -1, hidden)
+
+
+def _in_place(
+    x: Tensor,
+    branch: Tensor | None,
+    bias: Tensor | None,
+    modulation: Modulation,
+    norm: int,
+    dtype: torch.dtype,
+) -> tuple[Tensor, Tensor]:
+    """The same numbers without gradients, in the memory of what is used up."""
+    if branch is not None:
+        y = branch.float() if bias is None else branch.float().add_(bias[:, None].float())
+        x = y.view(x.shape).mul_(modulation.gate[norm - 1][:, :, None]).add_(x)
+    h = F.layer_norm(x, x.shape[-1:])
+    h = h.mul_(modulation.factor[norm][:, :, None]).add_(modulation.shift[norm][:, :, None])
+    return x, h.to(dtype).view(x.shape[0], -1, x.shape[-1])
 
 
 def _fusable(x: Tensor, dtype: torch.dtype) -> bool:
@@ -142,7 +161,8 @@ def mlp(x: Tensor, h: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
         out: Tensor = gelu(z, bias)
         return out
-    return F.gelu(z + bias[:, None], approximate="tanh")
+    z = z + bias[:, None] if torch.is_grad_enabled() else z.add_(bias[:, None])
+    return F.gelu(z, approximate="tanh")
 
 
 def hidden_states(

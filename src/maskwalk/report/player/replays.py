@@ -44,11 +44,9 @@ def replays(study: Study, seconds: float = SECONDS) -> Replays:
     A trained model takes seconds to load, so it is only for the mode that the page opens in.
     """
     told, ends = Replays(), time.process_time() + seconds
-    panels = _panels(study)
+    panels, slow = _panels(study), _slow(study)
     for mode in sorted({mode for mode, _ in panels}):
-        mine = [
-            place for place in panels if place[0] == mode and (mode == 0 or _quick(study, place))
-        ]
+        mine = [place for place in panels if place[0] == mode and (mode == 0 or place not in slow)]
         if mine and time.process_time() < ends:
             best = min(mine, key=lambda place: (*_worth(study, place, panels[place]), place))
             _play(study, best, panels[best], ends, told)
@@ -75,10 +73,10 @@ def _at_hand(record: Record) -> bool:
     return known and model in (ORACLE, ZOO) and not record.get("sources")
 
 
-def _quick(study: Study, place: tuple[int, int]) -> bool:
-    """Whether its denoisers are oracles."""
-    mine = [record for (mode, panel, _), record in study.cells.items() if (mode, panel) == place]
-    return all(record.get("denoiser") == ORACLE for record in mine)
+def _slow(study: Study) -> set[tuple[int, int]]:
+    """The panels with a denoiser that is no oracle, by mode."""
+    cells = study.cells.items()
+    return {(mode, panel) for (mode, panel, _), r in cells if r.get("denoiser") != ORACLE}
 
 
 def _calls(study: Study, place: tuple[int, int, int]) -> float:

@@ -2,27 +2,33 @@
 
 Row u with d entries becomes d slots of equal width 1/d; slot i holds entry i up to a threshold and
 one other entry, its alias, above it. One uniform x = u·d then draws a token in constant time: the
-slot is floor(x), and the fraction left over is compared with the threshold. What a draw reads lies
-together, since with a million rows it is the memory that takes the time: two looks for a token.
+slot is floor(x), and the fraction left over is compared with the threshold.
+
+With a million rows it is the memory that takes the time. So a slot of 32 bytes holds all that a
+step of a walk reads: the threshold, both tokens, and where the row of each begins and how long it
+is. A step is one look at a place that no cache holds, not two.
 """
 
 import numpy as np
-from jaxtyping import Float64, Int64
+from jaxtyping import Float64, Int32, Int64
 from scipy.sparse import csr_array
 
 TOGETHER = 64  # rows of one width that are filled together
 AT_ONCE = 2**20  # entries of such rows
+LONG = 31  # bits of a row's length; the others say where it begins
 
 
 class Alias:
     """Draws from the rows of a sparse matrix of probabilities; entries must be positive."""
 
     def __init__(self, kernel: csr_array) -> None:
-        self.targets = kernel.indices.astype(np.int64)
         self.starts = kernel.indptr.astype(np.int64)
         self.degree = np.diff(self.starts)
-        self.threshold = np.ones(len(self.targets))
-        self.other = self.targets.copy()
+        self._slots = np.empty((kernel.nnz, 4), dtype=np.int64)
+        tokens = self._slots.view(np.int32)
+        self.threshold = self._slots.view(np.float64)[:, 0]
+        self.targets, self.other = tokens[:, 2], tokens[:, 3]
+        self.threshold[:], self.targets[:], self.other[:] = 1.0, kernel.indices, kernel.indices
         row = np.repeat(np.arange(len(self.degree)), self.degree)
         total = np.bincount(row, weights=kernel.data, minlength=len(self.degree))
         share = kernel.data * self.degree[row] / total[row]  # of slots; 1 is exactly one slot
@@ -37,9 +43,10 @@ class Alias:
                 continue
             for part in np.array_split(rows, -(-len(rows) * width // AT_ONCE)):
                 self._fill_together(share, self.starts[part], width)
-        self._rows = np.stack([self.starts[:-1], self.degree], 1)
-        both = self.targets | (self.other << 32)
-        self._slots = np.stack([self.threshold.view(np.int64), both], 1)
+        self._rows = np.zeros(max(kernel.shape), dtype=np.int64)  # a token may have no row
+        self._rows[: kernel.shape[0]] = self.starts[:-1] << LONG | self.degree
+        self._slots[:, 2] = self._rows[self.targets]
+        self._slots[:, 3] = self._rows[self.other]
 
     def _fill(self, share: Float64[np.ndarray, " entries"], low: int, high: int) -> None:
         """Vose's construction for one row: a slot too small is topped up by one too large."""
@@ -83,14 +90,7 @@ class Alias:
         self, rows: Int64[np.ndarray, " count"], u: Float64[np.ndarray, " count"]
     ) -> Int64[np.ndarray, " count"]:
         """One token from each row named, from one uniform in [0, 1) each."""
-        row = self._rows.take(rows, 0)
-        x = u * row[:, 1]
-        slot = x.astype(np.int64)  # below the degree: u < 1 rounds down (tested)
-        x -= slot
-        slot += row[:, 0]
-        found = self._slots.take(slot, 0)
-        keep = x < np.ascontiguousarray(found[:, 0]).view(np.float64)
-        return np.asarray(np.where(keep, found[:, 1] & 0xFFFFFFFF, found[:, 1] >> 32))
+        return self._step(self._rows.take(rows), u)[0].astype(np.int64)
 
     def walk(
         self, starts: Int64[np.ndarray, " count"], u: Float64[np.ndarray, "count steps"]
@@ -98,7 +98,21 @@ class Alias:
         """The `steps` tokens that follow each start."""
         columns = np.ascontiguousarray(u.T)
         walks = np.empty(columns.shape, dtype=np.int64)
-        at = starts
+        rows = self._rows.take(starts)
         for t, column in enumerate(columns):
-            at = walks[t] = self.draw(at, column)
+            walks[t], rows = self._step(rows, column)
         return walks.T
+
+    def _step(
+        self, rows: Int64[np.ndarray, " count"], u: Float64[np.ndarray, " count"]
+    ) -> tuple[Int32[np.ndarray, " count"], Int64[np.ndarray, " count"]]:
+        """A token from each packed row, and the packed row of that token."""
+        x = u * (rows & ((1 << LONG) - 1))
+        slot = x.astype(np.int64)  # below the degree: u < 1 rounds down (tested)
+        x -= slot
+        slot += rows >> LONG
+        # The slots are in range by construction; a mode other than "raise" saves a copy.
+        found = self._slots.take(slot, 0, mode="clip")
+        tokens = found.view(np.int32)
+        keep = x < found.view(np.float64)[:, 0]
+        return np.where(keep, tokens[:, 2], tokens[:, 3]), np.where(keep, found[:, 2], found[:, 3])

@@ -25,6 +25,8 @@ from maskwalk.worlds.walks.laws.stationary import stationary
 class ChainLaw(WalkLaw):
     """Order 1: `initial` (V,) and `kernel` (V, V), whose rows sum to 1, or 0 where walks end."""
 
+    threaded = True
+
     def __init__(
         self,
         initial: Float64[Tensor, " vocab"],

@@ -25,6 +25,8 @@ from maskwalk.worlds.walks.laws.law import WALKS, WalkLaw, walkable
 class DistantLaw(WalkLaw):
     """The next node is a neighbour of one of several distant ancestors (the paper's distant-K)."""
 
+    threaded = True
+
     def __init__(self, graph: Graph, length: int, K: int = 4, skip_recent: int = 2) -> None:
         walkable(graph, "Distant")
         self.K = whole("K", K, 1, 65_535)

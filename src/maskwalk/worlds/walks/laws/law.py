@@ -10,6 +10,7 @@ meaning.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import torch
@@ -31,6 +32,7 @@ class WalkLaw(ABC):
     """An order-k law of walks of a fixed length; `graph` is None if it came from a bare kernel."""
 
     homogeneous = True  # whether every step after the first `order` tokens has the same kernel
+    threaded = False  # whether `_sample` is numpy alone, of which several threads can do a part
 
     def __init__(self, vocab_size: int, length: int, order: int, graph: Graph | None) -> None:
         self.vocab_size = vocab_size
@@ -84,10 +86,20 @@ class WalkLaw(ABC):
         walks = np.empty((count, self.length), dtype=np.int64)
         # Small pieces stay in the processor's cache, which is faster as well as smaller.
         piece = max(1, min(1 << 14, CELLS // self.length))
-        for start in range(0, count, piece):
+
+        def draw(start: int) -> None:
             rows = min(piece, count - start)
             u = block_uniforms(seed, Purpose.WALK, first + start, rows, self.length)
             walks[start : start + rows] = self._sample(u)
+
+        starts = range(0, count, piece)
+        threads = min(torch.get_num_threads(), len(starts)) if self.threaded else 1
+        if threads > 1:
+            with ThreadPoolExecutor(threads) as pool:
+                list(pool.map(draw, starts))
+        else:
+            for start in starts:
+                draw(start)
         return torch.from_numpy(walks)
 
     def _sample(self, u: Float64[np.ndarray, "count length"]) -> Int64[np.ndarray, "count length"]:

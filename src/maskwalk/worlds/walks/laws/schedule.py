@@ -30,6 +30,7 @@ class ScheduleLaw(WalkLaw):
     """
 
     homogeneous = False
+    threaded = True
 
     def __init__(
         self, laws: Sequence[WalkLaw], turns: Sequence[int], graph: Graph | None = None

@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from maskwalk.denoiser import normalise
+from maskwalk.kernels.rows import log_over
 from maskwalk.worlds.walks.laws import WalkLaw
 from maskwalk.worlds.walks.oracles.base import Oracle, chunks
 
@@ -89,7 +90,7 @@ class GapOracle(Oracle, Generic[S]):
             weights = tables.left.index_select(0, left[part])
             weights *= tables.right.index_select(0, right[part])
             total = weights.sum(-1, keepdim=True)
-            torch.log(weights.div_(total), out=answer[part])
+            log_over(weights.div_(total), answer[part])
             possible[part] = total[:, 0] > 0
         (impossible,) = (~possible).nonzero(as_tuple=True)
         self.impossible += len(rows[impossible].unique())
