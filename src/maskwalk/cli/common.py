@@ -13,7 +13,6 @@ from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
-    Progress,
     TextColumn,
     TimeRemainingColumn,
 )
@@ -23,6 +22,7 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+from maskwalk.bench.bars import Bars
 from maskwalk.cli import complete
 from maskwalk.errors import MaskwalkError, time_left
 from maskwalk.specs import load_installed_plugins, load_plugin
@@ -205,12 +205,12 @@ class TimeLeft(TimeRemainingColumn):
         return Text(time_left(task.time_remaining), style="progress.remaining")
 
 
-def progress(transient: bool = False) -> Progress:
-    """A bar on stderr: what is done, how many of how many, and the time left."""
+def progress(transient: bool = False) -> Bars:
+    """A bar on stderr: what is done, of how many, and the time left; lines where no bar can be."""
     text = TextColumn("{task.description}", markup=False)
     left = TimeLeft(elapsed_when_finished=True)
     columns = (text, BarColumn(), MofNCompleteColumn(), left)
-    return Progress(*columns, console=err, transient=transient)
+    return Bars(*columns, console=err, transient=transient)
 
 
 def watched(items: Iterable[T], what: str, total: int | None = None) -> Iterator[T]:

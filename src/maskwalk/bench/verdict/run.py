@@ -15,7 +15,6 @@ from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
-    Progress,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
@@ -26,6 +25,7 @@ from maskwalk.analysis.contract.redraw import chooses_blindly, redrawn
 from maskwalk.analysis.contract.trial import broken_checks
 from maskwalk.analysis.losses import diagnose, exact_sequences
 from maskwalk.analysis.replay import check_replayable
+from maskwalk.bench.bars import Bars
 from maskwalk.bench.beside import Beside
 from maskwalk.bench.cell import Cell
 from maskwalk.bench.plan import Job
@@ -278,13 +278,13 @@ class _Bar:
             MofNCompleteColumn(),
         )
         console = Console(stderr=True, highlight=False)
-        self._progress = Progress(
+        self._progress = Bars(
             *columns,
             TimeElapsedColumn(),
             TimeRemainingColumn(),
             console=console,
-            disable=not shown,
             transient=True,
+            shown=shown,
         )
         self._task = self._progress.add_task("", total=None)
         self.total, self._steps = 0, 0
