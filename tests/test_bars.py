@@ -50,7 +50,16 @@ LONG = {
     "diagnose": ("diagnose", "--samplers", "bisection;entropy(block=1)", *SMALL),
     "bench": ("bench", "{file}", "--out", "{out}"),
     "generate": ("generate", "--denoiser", "zoo:books_mdm", "--length", "32"),
-    "tune": ("tune", "--denoiser", "zoo:st_er_p0", "--samplers", "bisection", "--calls", "8", *SMALL),
+    "tune": (
+        "tune",
+        "--denoiser",
+        "zoo:st_er_p0",
+        "--samplers",
+        "bisection",
+        "--calls",
+        "8",
+        *SMALL,
+    ),
 }
 
 
