@@ -305,6 +305,8 @@ def test_shipped_records_are_found_in_an_empty_directory(
     code, out, err = cli("report", "results/atlas", "--format", "html")
     assert code == 0 and (here / "atlas-report" / "report.html").exists(), err
     assert not (shelf / "results" / "atlas" / "report.html").exists()
+    code, out, err = cli("report", "results/atlas", "--format", "html", "--out", "mine")
+    assert code == 0 and "mine/report.html" in out and (here / "mine" / "report.html").exists(), err
 
 
 def test_columns_that_go_on_fade(visit: Any, tmp_path: Path) -> None:
