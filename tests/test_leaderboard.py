@@ -10,6 +10,7 @@ import pytest
 
 from maskwalk.bench.cell import Cell, run_cell
 from maskwalk.bench.records import RecordFile
+from maskwalk.bench.replays import PLACE, load_replays, replay_row
 from maskwalk.bench.verdict import suite
 from maskwalk.bench.verdict.read import Point, Setting, Stage, Verdict, read_evaluations
 from maskwalk.bench.verdict.run import evaluate
@@ -21,6 +22,7 @@ from maskwalk.report.leaderboard.replayed import with_replayed
 from maskwalk.report.leaderboard.terminal import board_lines
 from tests import fake_records
 
+RESULTS = Path(__file__).parent.parent / "results"
 WORLD = "walk(graph=st_er(nodes=12, p=0.2), law=lazy(stay=0.2, start='uniform'), length=24, seed=0)"
 
 
@@ -364,3 +366,14 @@ def test_records_of_a_run_are_replayed_only_when_asked(cli: Any, tmp_path: Path)
     assert code == 0 and "2/2" in err and "KL/token" in out
     assert not (tmp_path / "replays.jsonl").exists()
     assert len((tmp_path / "b" / "replays.jsonl").read_text().splitlines()) == 2
+
+
+def test_the_replays_of_the_atlas_come_out_again() -> None:
+    rows = [r for r in load_replays(RESULTS / "atlas") if r["denoiser"] == "oracle"]
+    assert len(rows) > 1_000
+    for row in rows[::400]:
+        place = {key: row[key] for key in PLACE}
+        cell = Cell.checked(**place, metrics=("replay_kl",))
+        again = replay_row(vars(cell), "cpu")["replay_kl"]
+        assert again["value"] == pytest.approx(row["replay_kl"]["value"], rel=1e-9, abs=1e-9)
+        assert again["n"] == row["replay_kl"]["n"] == 128
