@@ -71,7 +71,7 @@ def leaderboard(
 
     Rules are ranked where they have the same scenes; an evaluation brings the baselines of its own.
     Prints the first five of every ranking and your own; the page has all. The KL per token of an
-    evaluation's baselines is measured the first time (20 s).
+    evaluation's baselines is measured the first time (half a minute).
 
     Exit code 1: a number did not come out again.
 
