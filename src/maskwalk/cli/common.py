@@ -19,7 +19,7 @@ from rich.progress import (
 from rich.progress import (
     Task as Work,
 )
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from maskwalk.bench.bars import Bars
@@ -205,9 +205,10 @@ class TimeLeft(TimeRemainingColumn):
         return Text(time_left(task.time_remaining), style="progress.remaining")
 
 
-def progress(transient: bool = False) -> Bars:
+def progress(transient: bool = False, wide: int | None = None) -> Bars:
     """A bar on stderr: what is done, of how many, and the time left; lines where no bar can be."""
-    text = TextColumn("{task.description}", markup=False)
+    column = Column(width=wide, no_wrap=True, overflow="ellipsis")
+    text = TextColumn("{task.description}", markup=False, table_column=column)
     left = TimeLeft(elapsed_when_finished=True)
     columns = (text, BarColumn(), MofNCompleteColumn(), left)
     return Bars(*columns, console=err, transient=transient)
@@ -221,16 +222,16 @@ def watched(items: Iterable[T], what: str, total: int | None = None) -> Iterator
 
 def run_jobs(run: "Run", name: str = "") -> None:
     """Does the work of a run, with a bar; what the run has to say stands above it."""
-    with stoppable(f"what is finished is in {run.path}"), progress() as bars:
-        bar = bars.add_task(f"{name or 'starting':<32.32}", total=run.total)
+    with stoppable(f"what is finished is in {run.path}"), progress(wide=32) as bars:
+        bar = bars.add_task(name or "starting", total=run.total)
         try:
             for record in run:
                 words = run.where or name or str(record["sampler"])
-                bars.update(bar, completed=run.done, description=f"{words:<32.32}")
+                bars.update(bar, completed=run.done, description=words)
                 say_notes(run.notes)
         finally:
             say_notes(run.notes)
-        bars.update(bar, completed=run.done, description=f"{name or 'done':<32.32}")
+        bars.update(bar, completed=run.done, description=name or "done")
 
 
 def say_notes(notes: list[str]) -> None:

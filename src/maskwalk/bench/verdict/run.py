@@ -19,6 +19,7 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.table import Column
 from torch import Tensor
 
 from maskwalk.analysis.contract.redraw import chooses_blindly, redrawn
@@ -59,6 +60,7 @@ from maskwalk.worlds.tasks import TASKS
 from maskwalk.worlds.world import build_world
 
 REDRAWN = 32  # sequences of the scored run that are drawn again
+NAME = Column(width=36, no_wrap=True, overflow="ellipsis")  # of what is run now
 UNCONDITIONAL = TASKS.canonical("unconditional")
 
 
@@ -273,7 +275,7 @@ class _Bar:
 
     def __init__(self, shown: bool) -> None:
         columns = (
-            TextColumn("{task.description}", markup=False),
+            TextColumn("{task.description}", markup=False, table_column=NAME),
             BarColumn(20),
             MofNCompleteColumn(),
         )
@@ -295,7 +297,7 @@ class _Bar:
             self._task,
             total=self.total,
             completed=self._steps + others,
-            description=f"{what:<36.36}",
+            description=what,
         )
         self._steps += 1
 
