@@ -11,6 +11,7 @@ from rich.progress import BarColumn, TextColumn
 
 from maskwalk.bench import bars
 from maskwalk.bench.bars import Bars
+from maskwalk.cli.waiting import at_work
 from maskwalk.training import logs
 
 
@@ -42,6 +43,15 @@ def test_quick_work_says_only_that_it_is_done() -> None:
 def test_a_terminal_gets_bars(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bars, "FIRST", 0.1)
     assert "\x1b" in said(0.3, terminal=True) and "work: " not in said(0.3, terminal=True)
+
+
+def test_work_of_unknown_length_says_how_long_it_has_taken(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(bars, "FIRST", 0.1)
+    with at_work("report"):
+        time.sleep(0.15)
+    assert capsys.readouterr().err == "report: 0 s\n"
 
 
 SMALL = ("--count", "8")

@@ -55,7 +55,8 @@ class Bars(Progress):
     @staticmethod
     def _line(task: Task) -> str:
         total = "" if task.total is None else f"/{task.total:,.0f}"
-        said = [f"{task.completed:,.0f}{total}", f"{task.elapsed or 0.0:.0f} s"]
+        done = [f"{task.completed:,.0f}{total}"] if total or task.completed else []
+        said = [*done, f"{task.elapsed or 0.0:.0f} s"]
         if task.time_remaining and not task.finished:
             said.append(time_left(task.time_remaining))
         return f"{task.description.strip()}: {', '.join(said)}"

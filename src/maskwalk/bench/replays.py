@@ -25,12 +25,12 @@ from maskwalk.decoding.policy import SAMPLERS
 from maskwalk.denoisers.resolve import own_weights
 from maskwalk.errors import MaskwalkError
 from maskwalk.reading import anything, maybe, or_packed, table
-from maskwalk.worlds.metrics import Sample, measure
+from maskwalk.worlds.metrics import METRICS, Sample, measure
 from maskwalk.worlds.tasks import TASKS
 from maskwalk.worlds.world import WORLDS, build_world
 
 FILE = "replays.jsonl"
-KL, COST = "replay_kl", "calls"
+KL = "replay_kl"
 PLACE = ("world", "task", "sampler", "denoiser", "draw", "ties", "count", "seed")
 ROW = table(
     {"key": NAME, KL: maybe(ESTIMATE)} | dict.fromkeys(PLACE, anything), needs=("key", KL, *PLACE)
@@ -48,7 +48,7 @@ def replay_jobs(records: Sequence[Record], calls: float) -> list[Job]:
 
 
 def _cell(record: Record, calls: float) -> Cell | None:
-    cost = record["metrics"].get(COST)
+    cost = record["metrics"].get(METRICS.cost.key)
     if only_law(record) or KL in record["metrics"] or not cost or cost["value"] > calls + 1e-9:
         return None
     if read(record["sampler"]).name not in SAMPLERS:

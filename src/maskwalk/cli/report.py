@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from maskwalk.cli.common import Include, bring_in, path, say_files, say_notes, say_written
+from maskwalk.cli.waiting import at_work
 from maskwalk.errors import MaskwalkError
 
 
@@ -106,7 +107,7 @@ def report(
         typer.echo(front_tables(records, sorted(set(calls or BUDGETS))), nl=False)
         return
     policies = [one.policy for one in read_evaluations(directory)] if verdicts else []
-    with nothing_collected():
+    with at_work("report"), nothing_collected():
         paths = write_report(
             attach(records),
             to,

@@ -18,3 +18,11 @@ def positions_shown(shown: bool = True) -> Iterator[None]:
         bar = bars.add_task("positions", total=None)
         with filling_told(lambda done, total: bars.update(bar, completed=done, total=total)):
             yield
+
+
+@contextmanager
+def at_work(what: str) -> Iterator[None]:
+    """That something goes on whose end nobody knows, and for how long already."""
+    with progress(transient=True) as bars:
+        bars.add_task(what, total=None)
+        yield
