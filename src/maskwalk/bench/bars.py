@@ -34,6 +34,7 @@ class Bars(Progress):
         super().start()
         if self._plain:
             self._over.clear()
+            self._file = self.console.file  # whoever redirects stderr meanwhile does not mean this
             Thread(target=self._tell, daemon=True).start()
 
     def stop(self) -> None:
@@ -62,4 +63,4 @@ class Bars(Progress):
         return f"{task.description.strip()}: {', '.join(said)}"
 
     def _print(self, line: str) -> None:
-        self.console.print(line, soft_wrap=True, markup=False, highlight=False)
+        print(line, file=self._file, flush=True)

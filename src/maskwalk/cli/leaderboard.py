@@ -15,6 +15,7 @@ from maskwalk.cli.common import (
     run_jobs,
     say_notes,
     say_written,
+    watched,
 )
 from maskwalk.errors import MaskwalkError, whole
 
@@ -163,7 +164,7 @@ def _check(records: "list[Record]", policy: str | None, cells: int, device: str)
                 f"is run: --policy FILE.py:{name} for records of `maskwalk evaluate`, --include "
                 "FILE.py for those of `maskwalk bench`."
             )
-    for found in rerun(some, samplers, device):
+    for found in watched(rerun(some, samplers, device), "records", len(some)):
         edited |= found.edited
         wrong += not found.same
         for key, (before, now) in found.different.items():
