@@ -9,8 +9,8 @@ than its error stops the script. The committed values stay.
 """
 
 import argparse
-import gzip
 import json
+import lzma
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -66,14 +66,14 @@ def main() -> None:
 
 def apply(directory: Path, errors: dict[str, dict[str, float]]) -> None:
     """Writes the errors into the committed file, line by line, and touches nothing else."""
-    path = directory / "records.jsonl.gz"
+    path = directory / "records.jsonl.xz"
     lines = []
-    for line in gzip.decompress(path.read_bytes()).splitlines():
+    for line in lzma.decompress(path.read_bytes()).splitlines():
         record = json.loads(line)
         for name, se in errors.get(record["key"], {}).items():
             record["metrics"][name]["se"] = se
         lines.append(json.dumps(record).encode() if record["key"] in errors else line)
-    path.write_bytes(gzip.compress(b"\n".join(lines) + b"\n", 9, mtime=0))
+    path.write_bytes(lzma.compress(b"\n".join(lines) + b"\n", preset=9 | lzma.PRESET_EXTREME))
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ def test_the_wheel_carries_what_names_are_looked_for_in() -> None:
     build = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
     carried = build["targets"]["wheel"]["force-include"]
     assert {"zoo", "experiments", "docs", "README.md"} <= set(carried)
-    records = {f"results/{p.parent.name}/{p.name}" for p in ROOT.glob("results/*/records.jsonl.gz")}
+    records = {f"results/{p.parent.name}/{p.name}" for p in ROOT.glob("results/*/re*.jsonl.xz")}
     assert records <= set(carried) and all(carried[name] == f"maskwalk/{name}" for name in carried)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from maskwalk.bench.cell import Cell, run_cell
 from maskwalk.bench.records import RecordFile
+from maskwalk.bench.replays import PLACE, load_replays, replay_row
 from maskwalk.bench.verdict import suite
 from maskwalk.bench.verdict.read import Point, Setting, Stage, Verdict, read_evaluations
 from maskwalk.bench.verdict.run import evaluate
@@ -21,6 +22,7 @@ from maskwalk.report.leaderboard.replayed import with_replayed
 from maskwalk.report.leaderboard.terminal import board_lines
 from tests import fake_records
 
+RESULTS = Path(__file__).parent.parent / "results"
 WORLD = "walk(graph=st_er(nodes=12, p=0.2), law=lazy(stay=0.2, start='uniform'), length=24, seed=0)"
 
 
@@ -118,7 +120,7 @@ def test_the_terminal_shows_the_first_five_and_ones_own() -> None:
     assert [line.split()[0] for line in lines] == ["1", "2", "3", "4", "5", "…", "8", "…"]
     assert lines[0].split()[1:] == ["bisection", "0.833", "–", "1.000", "1.000", "1.000"]
     assert lines[5].strip() == lines[7].strip() == "… 2 other rules"
-    assert lines[6].startswith("  8 a policy with a name (own)") and lines[6].endswith("0.300")
+    assert lines[6].startswith("  8 a policy with a n (own)") and lines[6].endswith("0.300")
     assert head.index("area") + 4 == lines[0].index("0.833") + 5
     shaped = [record("p2()", 4, 1.0, kind="shaped"), record("pc()", 4, 0.1)]
     assert "p2†" in "\n".join(board_lines(tracks(shaped)))
@@ -305,6 +307,8 @@ def test_shipped_records_are_found_in_an_empty_directory(
     code, out, err = cli("report", "results/atlas", "--format", "html")
     assert code == 0 and (here / "atlas-report" / "report.html").exists(), err
     assert not (shelf / "results" / "atlas" / "report.html").exists()
+    code, out, err = cli("report", "results/atlas", "--format", "html", "--out", "mine")
+    assert code == 0 and "mine/report.html" in out and (here / "mine" / "report.html").exists(), err
 
 
 def test_columns_that_go_on_fade(visit: Any, tmp_path: Path) -> None:
@@ -315,3 +319,61 @@ def test_columns_that_go_on_fade(visit: Any, tmp_path: Path) -> None:
     assert tab.locator(".scroll.goes-on").count() == 0
     tab.set_viewport_size({"width": 390, "height": 844})
     tab.locator(".scroll.goes-on").wait_for()
+
+
+def test_what_an_evaluation_did_not_replay_is_measured_for_the_board(
+    cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its baselines have the KL that their cells' records would hold; it is measured once."""
+    samplers = ("random(block=8)", "bisection", "left_to_right", "p2(eta=1.0)")
+    scene = suite.Scene("tree", "st_er_p0", "endpoints", False, 16, samplers, 16)
+    monkeypatch.setitem(suite.SUITES, "quick", (scene,))
+    monkeypatch.chdir(tmp_path)
+    code, _, err = cli("evaluate", "threshold(tau=0.3)", "--out", "ev", "--workers", "0")
+    assert code == 0, err
+    assert cli("leaderboard", "ev", "--no-replay", "--out", "without")[0] == 0
+    assert not (tmp_path / "without" / "replays.jsonl").exists()
+    code, out, err = cli("leaderboard", "ev", "--workers", "1")
+    assert code == 0 and "KL/token" in out and "KL per token: 2/2" in err  # within twelve calls
+
+    def of(folder: str) -> dict[str, Any]:
+        (track,) = json.loads((tmp_path / folder / "leaderboard.json").read_text())["tracks"]
+        return {row["rule"]: row["kl_per_token"] for row in track["entries"]}
+
+    assert of("without")["random"] is None and of("without")["bisection"] is None
+    for spec in samplers[:2]:
+        cell = replace(scene.cell(spec), metrics=("replay_kl",))
+        wanted = run_cell(cell, trace=False)[0]["metrics"]["replay_kl"]
+        assert of("ev")[spec.partition("(")[0]][0] == pytest.approx(wanted["value"], abs=1e-5)
+    assert of("ev")["random"][0] > 0.01 and of("ev")["left_to_right"] is None
+    rows = (tmp_path / "ev" / "replays.jsonl").read_text()
+    code, _, err = cli("leaderboard", "ev")
+    assert code == 0 and "KL per token" not in err and of("ev")["random"][0] > 0.01
+    assert (tmp_path / "ev" / "replays.jsonl").read_text() == rows
+    (tmp_path / "ev" / "replays.jsonl").write_text(rows.replace('"value": ', '"value": "x" '[:-1]))
+    code, _, err = cli("leaderboard", "ev")
+    assert code == 2 and "replays.jsonl" in err and "Traceback" not in err
+
+
+def test_records_of_a_run_are_replayed_only_when_asked(cli: Any, tmp_path: Path) -> None:
+    with RecordFile(tmp_path / "records.jsonl") as out:
+        for i, spec in enumerate(("random(block=8)", "bisection(order=1)", "Mine()")):
+            made = record(spec, 3 + i, 0.5) | {"task": "endpoints()", "denoiser": "oracle"}
+            out.append(made | {"cell": i, "count": 16, "draw": "draw()", "ties": "uniform"})
+    assert cli("leaderboard", str(tmp_path))[0] == 0
+    assert not (tmp_path / "replays.jsonl").exists()
+    code, out, err = cli("leaderboard", str(tmp_path), "--replay", "--out", str(tmp_path / "b"))
+    assert code == 0 and "2/2" in err and "KL/token" in out
+    assert not (tmp_path / "replays.jsonl").exists()
+    assert len((tmp_path / "b" / "replays.jsonl").read_text().splitlines()) == 2
+
+
+def test_the_replays_of_the_atlas_come_out_again() -> None:
+    rows = [r for r in load_replays(RESULTS / "atlas") if r["denoiser"] == "oracle"]
+    assert len(rows) > 1_000
+    for row in rows[::400]:
+        place = {key: row[key] for key in PLACE}
+        cell = Cell.checked(**place, metrics=("replay_kl",))
+        again = replay_row(vars(cell), "cpu")["replay_kl"]
+        assert again["value"] == pytest.approx(row["replay_kl"]["value"], rel=1e-9, abs=1e-9)
+        assert again["n"] == row["replay_kl"]["n"] == 128

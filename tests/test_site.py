@@ -113,6 +113,14 @@ def test_the_site_has_every_page_and_what_they_link_to(site: Path) -> None:
     assert "by_parts" in pages["notebook_your_sampler"]
 
 
+def test_commands_are_blocks_and_no_prose(site: Path) -> None:
+    """An indented block right behind a list belongs to its last item, dashes and all."""
+    for path in site.glob("*.html"):
+        article = path.read_text("utf-8").partition("<article")[2].partition("</article>")[0]
+        prose = re.sub(r"<[^>]+>", " ", re.sub(r"<(code|pre)\b.*?</\1>", "", article, flags=re.S))
+        assert re.findall(r"\s–[a-z]\w+", prose) == [], path.name
+
+
 def test_docstrings_become_rst(conf: ModuleType) -> None:
     lines = ["The law ν of `x_0`, for n*k rows:", "", "    p = a | b", "    q = c", "", "and more."]
     conf.to_rst(None, "function", "f", None, None, lines)

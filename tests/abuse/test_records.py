@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import lzma
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -187,6 +188,15 @@ ZIPPED = {
 }
 ROWS += [
     Case(f"gzip-{name}", REPORT, says, {FILE + ".gz": bad}) for name, (bad, says) in ZIPPED.items()
+]
+XZ = lzma.compress(line(RECORD).encode())
+SQUEEZED = {
+    "not-xz": (b"not packed at all\n", "is not a complete xz file"),
+    "cut": (XZ[:-20], "is not a complete xz file"),
+    "bad-line": (lzma.compress(b"{}\n"), "Line 1 of {dir}/run/records.jsonl.xz is not a maskwalk"),
+}
+ROWS += [
+    Case(f"xz-{name}", REPORT, says, {FILE + ".xz": bad}) for name, (bad, says) in SQUEEZED.items()
 ]
 ROWS += [
     Case(

@@ -179,8 +179,7 @@ def run_cell(
         files = files | code_of(type(sampler))
     world, rows = build_world(cell.world), cell.count * cell.per_prompt
     check_sequences(rows, world.length)
-    kept = _denoiser.__wrapped__ if is_object(cell.denoiser) else _denoiser
-    denoiser = kept(cell.denoiser, device, cell.world, version)
+    denoiser = denoiser_of(cell, device)
     prompts = _prompts(cell.task, cell.count, cell.seed, cell.world, version)
     draw = DRAWS.build(cell.draw)
     start = prompts.tokens.repeat_interleave(cell.per_prompt, 0).to(device)
@@ -215,7 +214,7 @@ def run_cell(
         masked=(start == denoiser.mask_id).sum(1).cpu(),
         task=prompts,
         seed=cell.seed,
-        readings=_readings(cell, denoiser, sampler, device),
+        readings=readings(cell, denoiser, sampler, device),
     )
     record: Record = {
         "schema": SCHEMA,
@@ -259,6 +258,18 @@ def _least_calls(sampler: Sampler, length: int) -> int:
     return max(CALLS, length // block) if whole_blocks and block is not None else CALLS
 
 
+def denoiser_of(cell: Cell, device: str) -> Denoiser:
+    """The cell's denoiser: of the last ones by name the same, an object anew."""
+    kept = _denoiser.__wrapped__ if is_object(cell.denoiser) else _denoiser
+    return kept(cell.denoiser, device, cell.world, cell.version)
+
+
+def exact_of(cell: Cell, device: str) -> tuple[torch.Tensor, torch.Tensor]:
+    """The sequences that a replay of the cell is on, and which of their tokens are given."""
+    place = (cell.world, cell.task, min(cell.count, REPLAYED), cell.seed, device, cell.version)
+    return _exact_sequences(*place)
+
+
 @lru_cache(maxsize=4)
 def _exact_sequences(
     world: str, task: str, count: int, seed: int, device: str, version: Version
@@ -269,14 +280,13 @@ def _exact_sequences(
     return sequences.to(device), given.to(device)
 
 
-def _readings(cell: Cell, denoiser: Denoiser, sampler: Sampler, device: str) -> dict[str, Any]:
+def readings(cell: Cell, denoiser: Denoiser, sampler: Sampler, device: str) -> dict[str, Any]:
     """What exact sequences forced through the sampler lose, where a metric asks for it."""
     draw, world = DRAWS.build(cell.draw), build_world(cell.world)
     names = {METRICS.name_of(key) for key in cell.metrics}
     if not names & set(METRICS.reading(REPLAY)) or not replayable(sampler, draw):
         return {}
-    place = (cell.world, cell.task, min(cell.count, REPLAYED), cell.seed, device, cell.version)
-    sequences, given = _exact_sequences(*place)
+    sequences, given = exact_of(cell, device)
     row = diagnose(
         world,
         denoiser,

@@ -21,7 +21,7 @@ from maskwalk.bench.record_shapes import checked_record
 from maskwalk.bench.stored import lean_row, nothing_collected
 from maskwalk.decoding.draw import DRAWS, mode_name
 from maskwalk.errors import MaskwalkError
-from maskwalk.reading import Shape, Wrong, json_value, unpacked
+from maskwalk.reading import PACKED, Shape, Wrong, json_value, or_packed, unpacked
 from maskwalk.reading.files import file_size
 from maskwalk.resources import at_hand, read_file
 from maskwalk.specs import Spec
@@ -192,7 +192,7 @@ def whole_bytes(path: Path) -> int:
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """The complete lines of a file of records, one at a time, and where each begins."""
-    if path.suffix == ".gz":
+    if path.suffix in PACKED:
         yield from ((0, line) for line in unpacked(read_file(path), MOST, path).splitlines())
         return
     file_size(path)  # it is a file
@@ -233,17 +233,15 @@ def load_records(path: Path) -> list[Record]:
 def as_written(path: Path, lean: bool = False) -> list[Record]:
     """The same in the order of the file, in which the last of a cell is the newest.
 
-    A file in .gz was packed to be kept: it is read, never written. Records are checked. `lean`
-    holds many in little memory (stored.py): traces are read again when somebody looks at them.
+    A file in .xz or .gz was packed to be kept: it is read, never written. Records are checked.
+    `lean` holds many in little memory (stored.py): traces are read again when somebody looks.
     """
-    path = path / "records.jsonl" if path.is_dir() else path
-    packed = path.with_name(path.name + ".gz")
-    path = packed if packed.exists() and not path.exists() else path
+    path = or_packed(path / "records.jsonl" if path.is_dir() else path)
     if not path.exists():
         raise MaskwalkError(f"There are no records at {path}. `maskwalk bench` writes them.")
     with nothing_collected():
         rows = _placed_rows(path, _known, "a maskwalk record", REMEDY)
-        if lean and path.suffix != ".gz":
+        if lean and path.suffix not in PACKED:
             return [upgrade(lean_row(row, path, place)) for place, row in rows]
         return [upgrade(row) for _, row in rows]
 

@@ -28,6 +28,7 @@ FUNCTIONS = {  # what a job may name
     "text_losses": "maskwalk.bench.text_diagnosis:text_losses_row",
     "tune_text": "maskwalk.bench.tuning.trial:tune_text",
     "tune_world": "maskwalk.bench.tuning.trial:tune_world",
+    "replay": "maskwalk.bench.replays:replay_row",
     "score": "maskwalk.bench.scoring:score_record",
     "outcome": "maskwalk.bench.verdict.outcomes:outcome_row",
 }

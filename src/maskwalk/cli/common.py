@@ -13,16 +13,16 @@ from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
-    Progress,
     TextColumn,
     TimeRemainingColumn,
 )
 from rich.progress import (
     Task as Work,
 )
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
+from maskwalk.bench.bars import Bars
 from maskwalk.cli import complete
 from maskwalk.errors import MaskwalkError, time_left
 from maskwalk.specs import load_installed_plugins, load_plugin
@@ -205,12 +205,13 @@ class TimeLeft(TimeRemainingColumn):
         return Text(time_left(task.time_remaining), style="progress.remaining")
 
 
-def progress(transient: bool = False) -> Progress:
-    """A bar on stderr: what is done, how many of how many, and the time left."""
-    text = TextColumn("{task.description}", markup=False)
+def progress(transient: bool = False, wide: int | None = None) -> Bars:
+    """A bar on stderr: what is done, of how many, and the time left; lines where no bar can be."""
+    column = Column(width=wide, no_wrap=True, overflow="ellipsis")
+    text = TextColumn("{task.description}", markup=False, table_column=column)
     left = TimeLeft(elapsed_when_finished=True)
     columns = (text, BarColumn(), MofNCompleteColumn(), left)
-    return Progress(*columns, console=err, transient=transient)
+    return Bars(*columns, console=err, transient=transient)
 
 
 def watched(items: Iterable[T], what: str, total: int | None = None) -> Iterator[T]:
@@ -221,16 +222,16 @@ def watched(items: Iterable[T], what: str, total: int | None = None) -> Iterator
 
 def run_jobs(run: "Run", name: str = "") -> None:
     """Does the work of a run, with a bar; what the run has to say stands above it."""
-    with stoppable(f"what is finished is in {run.path}"), progress() as bars:
-        bar = bars.add_task(f"{name or 'starting':<32.32}", total=run.total)
+    with stoppable(f"what is finished is in {run.path}"), progress(wide=32) as bars:
+        bar = bars.add_task(name or "starting", total=run.total)
         try:
             for record in run:
                 words = run.where or name or str(record["sampler"])
-                bars.update(bar, completed=run.done, description=f"{words:<32.32}")
+                bars.update(bar, completed=run.done, description=words)
                 say_notes(run.notes)
         finally:
             say_notes(run.notes)
-        bars.update(bar, completed=run.done, description=f"{name or 'done':<32.32}")
+        bars.update(bar, completed=run.done, description=name or "done")
 
 
 def say_notes(notes: list[str]) -> None:

@@ -1,12 +1,12 @@
 """`maskwalk generate`: text from somebody's model with any sampler."""
 
-from contextlib import nullcontext
 from typing import Annotated, Any
 
 import typer
 
 from maskwalk.cli import common, complete
 from maskwalk.cli.common import bring_in, check_device, out
+from maskwalk.cli.waiting import positions_shown
 from maskwalk.errors import MaskwalkError, seed_number, whole
 
 Model = Annotated[
@@ -204,7 +204,7 @@ def generate(
         decoding += around_line(**around(preset) | said, guidance=guidance, cache=cache)
         shown = (text["stop_strings"], not answer_only, chat)
         shows = Stream(model, *shown) if stream else None
-        with shows or nullcontext():
+        with shows or positions_shown(group.first):
             made = make(
                 model,
                 rule,

@@ -41,7 +41,7 @@ NO_MEMORY = (
 app = typer.Typer(
     name="maskwalk",
     help="Parallel samplers of masked diffusion models, measured where the truth is known.\n\n"
-    "Start with [bold]maskwalk list[/bold], then [bold]maskwalk sample[/bold].",
+    "Start with [bold]maskwalk play[/bold], a picture; then [bold]maskwalk sample[/bold], numbers.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",

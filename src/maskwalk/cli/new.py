@@ -98,7 +98,8 @@ def write_files(kind: str, name: str, to: Path) -> None:
     for path, text in files.items():
         write_file(path, filled(text, words).encode())
         say_written(path)
-    out.print(f"Test: pytest {to / f'test_{name}.py'}", soft_wrap=True)
+    first = "" if importlib.util.find_spec("pytest") else "pip install pytest, then "
+    out.print(f"Test: {first}pytest {to / f'test_{name}.py'}", soft_wrap=True)
     out.print(f"Next: {filled(skeleton.NEXT, words)}", soft_wrap=True)
 
 

@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from maskwalk.cli.common import Include, bring_in, say_files, say_notes, say_written
+from maskwalk.cli.common import Include, bring_in, path, say_files, say_notes, say_written
+from maskwalk.cli.waiting import at_work
 from maskwalk.errors import MaskwalkError
 
 
@@ -13,6 +14,15 @@ def report(
     directory: Annotated[
         Path, typer.Argument(help="Where `maskwalk bench` or `maskwalk diagnose --out` wrote.")
     ],
+    to: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            parser=path,
+            help="Where page and tables go \\[DIRECTORY; of shipped records NAME-report].",
+            show_default=False,
+        ),
+    ] = None,
     formats: Annotated[
         list[str] | None,
         typer.Option("--format", help="html, csv, md, tex, svg or pdf; repeatable."),
@@ -52,8 +62,8 @@ def report(
     Of a cell that was run again the newest record counts, and of a full and a quick run the full.
 
     Rows of `maskwalk diagnose --out` in the same directory become a section of the page; for
-    evaluations of `maskwalk evaluate --out` there is a page of its own, verdict.html. The report of
-    shipped records (results/atlas) goes to a folder of its own here, atlas-report.
+    evaluations of `maskwalk evaluate --out` there is a page of its own, verdict.html, beside them.
+    The report of shipped records (results/atlas) goes to a folder of its own here, atlas-report.
 
     Examples: maskwalk report runs/mine --format html --format svg
 
@@ -77,7 +87,8 @@ def report(
         raise MaskwalkError("--calls is a budget for --fronts; add --fronts or leave it out.")
     chosen = tuple(formats or ["html", "csv", "md"])
     named, directory = directory, at_hand(directory, "results")
-    to = directory if directory == named else Path(f"{directory.name}-report")  # shipped records
+    if to is None:  # shipped records are read only
+        to = directory if directory == named else Path(f"{directory.name}-report")
     losses = [] if fronts else load_rows(directory)
     kept = any(directory.glob("records.jsonl*"))
     shown = "html" in chosen and not fronts
@@ -96,7 +107,7 @@ def report(
         typer.echo(front_tables(records, sorted(set(calls or BUDGETS))), nl=False)
         return
     policies = [one.policy for one in read_evaluations(directory)] if verdicts else []
-    with nothing_collected():
+    with at_work("report"), nothing_collected():
         paths = write_report(
             attach(records),
             to,

@@ -6,12 +6,15 @@ import shlex
 from contextlib import redirect_stdout
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from maskwalk.cli.common import AsJson, out
 from maskwalk.errors import MaskwalkError
+
+if TYPE_CHECKING:
+    from maskwalk.report.verify.document import Verified
 
 # Commands that print and write nothing; those that can print JSON do so for key=….
 READ_ONLY = ("compare", "theory", "report --fronts", "text compare", "zoo", "list")
@@ -44,7 +47,6 @@ def verify(
     Example: maskwalk verify README.md docs/*.md
     """
     from maskwalk.report.verify import Sources, verify_document
-    from maskwalk.report.verify.document import lines_of
 
     for path in documents:
         if not path.is_file() and not Path("results").is_dir():
@@ -54,21 +56,30 @@ def verify(
                 "but not all that their numbers come from."
             )
     sources = Sources(printed)
-    results = [verify_document(path, sources) for path in documents]
+    results = []
+    for path in documents:
+        results.append(verify_document(path, sources))
+        if not as_json:
+            _tell(results[-1], untied)
     if as_json:
         print(json.dumps([asdict(r) | {"path": str(r.path)} for r in results]))
-    for result in () if as_json else results:
-        count, wrong = len(result.ties), len(result.differing)
-        right = count - wrong
-        what = f"{count} number{'s' * (count != 1)} tied, {right} agree{'s' * (right == 1)}"
-        loose = f", {len(result.untied)} not tied" if untied else ""
-        out.print(f"{result.path}: {what}{loose}", markup=False, soft_wrap=True)
-        for line in lines_of(result):
-            out.print(f"  {line}", markup=False, soft_wrap=True)
-        for at, number in result.untied if untied else ():
-            out.print(f"  {result.path}:{at}: {number} is not tied", markup=False, soft_wrap=True)
     if any(result.differing for result in results):
         raise typer.Exit(1)
+
+
+def _tell(result: "Verified", untied: bool) -> None:
+    """One line, and one for every number that differs."""
+    from maskwalk.report.verify.document import lines_of
+
+    count, wrong = len(result.ties), len(result.differing)
+    right = count - wrong
+    what = f"{count} number{'s' * (count != 1)} tied, {right} agree{'s' * (right == 1)}"
+    loose = f", {len(result.untied)} not tied" if untied else ""
+    out.print(f"{result.path}: {what}{loose}", markup=False, soft_wrap=True)
+    for line in lines_of(result):
+        out.print(f"  {line}", markup=False, soft_wrap=True)
+    for at, number in result.untied if untied else ():
+        out.print(f"  {result.path}:{at}: {number} is not tied", markup=False, soft_wrap=True)
 
 
 def printed(command: str) -> str:

@@ -5,7 +5,7 @@ packed.py    .xz and .gz
 models.py    what a model says of itself
 """
 
-from maskwalk.reading.packed import unpacked
+from maskwalk.reading.packed import PACKED, or_packed, unpacked
 from maskwalk.reading.shapes import (
     Shape,
     Wrong,
@@ -26,6 +26,7 @@ from maskwalk.reading.shapes import (
 )
 
 __all__ = [
+    "PACKED",
     "Shape",
     "Wrong",
     "anything",
@@ -37,6 +38,7 @@ __all__ = [
     "maybe",
     "number",
     "one_of",
+    "or_packed",
     "row",
     "shown",
     "table",

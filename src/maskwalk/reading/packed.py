@@ -6,6 +6,14 @@ from pathlib import Path
 
 from maskwalk.errors import MaskwalkError
 
+PACKED = (".xz", ".gz")
+
+
+def or_packed(path: Path) -> Path:
+    """The file, or, where it is not there, the packed one beside it."""
+    packed = (path.with_name(path.name + suffix) for suffix in PACKED)
+    return path if path.exists() else next((one for one in packed if one.exists()), path)
+
 
 def unpacked(data: bytes, most: int, source: str | Path) -> bytes:
     """What an .xz or .gz file holds, at most so many bytes; a sentence where it is not whole."""

@@ -13,6 +13,8 @@ from maskwalk.errors import time_left
 from maskwalk.resources import write_file
 from maskwalk.training.settings import Job
 
+FIRST, LAST = 10.0, 300.0  # seconds until a log file gets a line, and between two at most
+
 
 class Log:
     """Writes `progress.jsonl` in the run's directory and keeps the line on the screen current."""
@@ -30,6 +32,7 @@ class Log:
         write_file(self.path, "".join(f"{line}\n" for line in lines).encode())
         self.live = live and sys.stderr.isatty()
         self.plain = live and not self.live
+        self.due = FIRST
         self.board = _tensorboard(out)
         self.wandb = _wandb(out, about)
 
@@ -41,8 +44,10 @@ class Log:
         if floors:
             self.shown["floor"] = sum(floors) / len(floors)
         if self.live:
-            sys.stderr.write(f"\r\033[K{self.line(done)}")
-            sys.stderr.flush()
+            self._say(f"\r\033[K{self.line(done)}")
+        elif self.plain and (spent := time.monotonic() - self.begun) >= self.due:
+            self.due = spent + min(spent, LAST)
+            self._say(f"{self.line(done)}\n")
 
     def line(self, done: int) -> str:
         """step, loss, floor, what validation said, steps per second, time left."""
@@ -63,8 +68,12 @@ class Log:
             if each:
                 self.shown[name] = sum(each) / len(each)
         if self.live or self.plain:
-            sys.stderr.write(("\r\033[K" if self.live else "") + self.line(done) + "\n")
-            sys.stderr.flush()
+            self._say(("\r\033[K" if self.live else "") + self.line(done) + "\n")
+
+    @staticmethod
+    def _say(text: str) -> None:
+        sys.stderr.write(text)
+        sys.stderr.flush()
 
     def write(self, done: int, values: dict[str, float], file: bool = True) -> None:
         """One row of numbers to every place that keeps them."""

@@ -15,11 +15,11 @@ from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
-    Progress,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.table import Column
 from torch import Tensor
 
 from maskwalk.analysis.contract.answers import Answers
@@ -27,6 +27,7 @@ from maskwalk.analysis.contract.redraw import chooses_blindly, redrawn
 from maskwalk.analysis.contract.trial import broken_checks
 from maskwalk.analysis.losses import diagnose, exact_sequences
 from maskwalk.analysis.replay import check_replayable
+from maskwalk.bench.bars import Bars
 from maskwalk.bench.beside import Beside
 from maskwalk.bench.cell import Cell
 from maskwalk.bench.plan import Job
@@ -60,6 +61,7 @@ from maskwalk.worlds.tasks import TASKS
 from maskwalk.worlds.world import build_world
 
 REDRAWN = 32  # sequences of the scored run that are drawn again
+NAME = Column(width=36, no_wrap=True, overflow="ellipsis")  # of what is run now
 UNCONDITIONAL = TASKS.canonical("unconditional")
 
 
@@ -277,18 +279,18 @@ class _Bar:
 
     def __init__(self, shown: bool) -> None:
         columns = (
-            TextColumn("{task.description}", markup=False),
+            TextColumn("{task.description}", markup=False, table_column=NAME),
             BarColumn(20),
             MofNCompleteColumn(),
         )
         console = Console(stderr=True, highlight=False)
-        self._progress = Progress(
+        self._progress = Bars(
             *columns,
             TimeElapsedColumn(),
             TimeRemainingColumn(),
             console=console,
-            disable=not shown,
             transient=True,
+            shown=shown,
         )
         self._task = self._progress.add_task("", total=None)
         self.total, self._steps = 0, 0
@@ -299,7 +301,7 @@ class _Bar:
             self._task,
             total=self.total,
             completed=self._steps + others,
-            description=f"{what:<36.36}",
+            description=what,
         )
         self._steps += 1
 

@@ -50,7 +50,7 @@ function placeLabels(wanted, points, drawn, frame, sign) {
   const boxes = [...marks.map((p) => [p.x - 6, p.y - 6, p.x + 6, p.y + 6]), ...drawn];
   const shared = (a, b, i) => Math.max(0, Math.min(a[i + 2], b[i + 2]) - Math.max(a[i], b[i]));
   const ways = [[-1, -1], [-1, 0], [0, -1], [1, 0], [1, -1], [0, 1], [1, 1], [-1, 1]];
-  const places = [8, 18, 30].flatMap((far) => ways.map(([dx, dy]) => [far, dx, dy * sign]));
+  const places = [8, 18, 30, 44].flatMap((far) => ways.map(([dx, dy]) => [far, dx, dy * sign]));
   const out = [];
   for (const { point, words, must } of wanted) {
     const width = textWidth(words), height = 13;

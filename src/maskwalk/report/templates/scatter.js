@@ -19,7 +19,7 @@ function drawPlot(figure) {
   const { title, task } = data.panels[panel];
   const root = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": `${title}, ${task}: ${metric.heading} by ${data.unit}` });
   for (const t of yTicks) root.append(line("grid", frame[0], y(t), frame[2], y(t)), text("end", frame[0] - 6, y(t) + 4, t));
-  for (const t of xTicks) root.append(line("grid", x(t), frame[1], x(t), frame[3]), text("mid", x(t), frame[3] + 15, t));
+  for (const t of xTicks) root.append(line("grid", x(t), frame[1], x(t), frame[3]), text("mid", Math.min(x(t), width - 1 - textWidth(`${t}`) / 2), frame[3] + 15, t));
   const clip = `clip-${data.metrics.indexOf(metric)}-${panel}`;
   const inside = svg("g", { "clip-path": `url(#${clip})` });
   root.append(
@@ -43,15 +43,19 @@ function drawPlot(figure) {
   ringUp(points, wide ? 7 : 6, data.crowd ? 1 : 3);
   const nodes = new Map(points.map((p) => [p, drawPoint(p, key, y, (wide ? 5.5 : 4.6) - (data.crowd && !p.front && !p.own ? 1 : 0) + (p.own ? 2.4 : 0))]));
   const order = [...points].sort((a, b) => a.own - b.own || b.ring - a.ring || a.front - b.front);  // the front is drawn last, on top, and what was evaluated on top of that
-  inside.append(...order.map((p) => nodes.get(p)), ...counts(points));
+  inside.append(...order.map((p) => nodes.get(p)));
   rove([...nodes.values()]);
 
   const worst = metric.limits[metric.better > 0 ? 0 : 1], causal = (cell) => data.samplers[cell.s].causal;
   const ahead = new Set(bounded ? [] : bestShaped(cells, metric));
   const wanted = points.map((point) => ({ point, words: best.get(point.cell) || labelOf(point.cell), must: point.own || (point.front && value(point.cell) !== worst) || causal(point.cell) || ahead.has(point.cell) }));
   const labelled = wanted.filter((label) => label.must || wide).sort((a, b) => b.must - a.must);
+  const many = counts(points);
   // A label that would pile up on others is left out: pointing at its mark names it.
-  for (const { box, far, point, words } of placeLabels(labelled, points, drawn, [frame[0] + 2, 0, frame[2] - 2, frame[3] - 2], metric.better || 1)) {
+  const labels = placeLabels(labelled, points, [...drawn, ...many.map((one) => one.box)], [frame[0] + 2, 0, frame[2] - 2, frame[3] - 2], metric.better || 1);
+  const free = ({ box }) => labels.every((l) => box[0] >= l.box[2] || l.box[0] >= box[2] || box[1] >= l.box[3] || l.box[1] >= box[3]);
+  inside.append(...many.filter(free).map((one) => one.node));  // a label tells more than a count
+  for (const { box, far, point, words } of labels) {
     if (far > 8) root.append(line("leader", point.x, point.y, clamp(point.x, box[0], box[2]), clamp(point.y, box[1], box[3])));
     root.append(text("label", box[0], box[3] - 3, words));
   }
@@ -119,11 +123,14 @@ function drawPoint({ cell, x, y: height, front, own, ring }, key, y, size) {
   return node;
 }
 
-// How many marks are at a place, from three on; the larger of two counts that would touch.
+// How many marks are at a place, from three on, and the room that takes; the larger of two counts that would touch.
 function counts(points) {
   const apart = 14, kept = [];
   for (const p of [...points].sort((a, b) => b.mates.length - a.mates.length)) {
     if (p.mates.length > 2 && kept.every((q) => Math.abs(p.x - q.x) > apart || Math.abs(p.y - q.y) > apart)) kept.push(p);
   }
-  return kept.map(({ x, y, mates }) => text("count", x + 7 + RING, y - 6, mates.length));
+  return kept.map(({ x, y, mates }) => {
+    const left = x + 7 + RING, wide = textWidth(`${mates.length}`);
+    return { box: [left, y - 16, left + wide, y - 5], node: text("count", left, y - 6, mates.length) };
+  });
 }
