@@ -9,10 +9,14 @@ from maskwalk.decoding.decode import decode
 from maskwalk.denoisers.files import Pretrained
 from maskwalk.denoisers.network.weights import DDiTConfig, layout
 from maskwalk.errors import MaskwalkError
+from maskwalk.samplers import SAMPLERS
 from maskwalk.samplers.parts.runs import runs
 from maskwalk.streams import Streams
 from tests.conftest import small_law
 from tests.test_self_correct import Ladder
+
+for name in ("read_bisection", "looked_bisection", "verified"):
+    del SAMPLERS._members[name]  # registered by the import; other tests are not to meet them
 
 
 def informations(law: object, tokens: torch.Tensor, place: int, run: range, mask: int) -> float:
