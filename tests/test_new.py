@@ -1,11 +1,13 @@
 """`maskwalk new`: its files work as they stand, their tests can fail, nothing is overwritten."""
 
+import importlib.util
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -140,3 +142,13 @@ def test_list_shows_sources_and_indents_every_line(cli, monkeypatch: pytest.Monk
 def test_a_kind_that_is_none_names_the_six(cli) -> None:
     code, _, err = cli("new", "nope", "x")
     assert code == 2 and all(kind in err for kind in KINDS)
+
+
+def test_who_has_no_pytest_is_told_how_to_get_it(
+    cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "Test: pytest test_one.py" in cli("new", "sampler", "one")[1]
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda n: None if n == "pytest" else find(n))
+    assert "Test: pip install pytest, then pytest test_two.py" in cli("new", "sampler", "two")[1]

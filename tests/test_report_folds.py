@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from maskwalk.report import write_report
+from maskwalk.report import folded, write_report
 from maskwalk.report.arrange import arrange
 from maskwalk.report.page import page
 from maskwalk.report.standings import _cost
+from maskwalk.report.tables import tables
 from tests.fake_records import small
 
 
@@ -26,6 +27,19 @@ def test_every_head_of_numbers_says_what_it_means() -> None:
     assert re.search(r"<th scope=\"col\" title=\"[^\"]*at most \d+ calls\">at most", text) or (
         'id="budgets"' not in text
     )
+
+
+def test_what_was_evaluated_is_never_folded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folded, "MOST_ROWS", 2)
+    study = arrange(small(modes=1, tasks=1))
+    table = tables(study)[0]
+    shown = [row.sampler for row in folded.layout(study, table).rows]
+    (own,) = {study.samplers[r.sampler].family for r in table.rows if r.sampler not in shown}
+    rows = folded.layout(study, table, [own]).rows
+    mine = [row for row in table.rows if study.samplers[row.sampler].family == own]
+    assert mine and all(row in rows for row in mine) and len(rows) == len(shown) + len(mine)
+    assert "panels and what was evaluated, then" in page(study, policies=[own])
+    assert "panels and what was evaluated, then" not in page(study)
 
 
 def test_records_without_traces_say_that_there_is_no_player() -> None:

@@ -4,6 +4,7 @@ A long table of another metric than the quality is folded altogether.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from maskwalk.report.budgets import front_samplers
@@ -24,8 +25,8 @@ class Layout:
     line: str = ""
 
 
-def layout(study: Study, table: Table) -> Layout:
-    """What a page shows of a table before the reader asks for more."""
+def layout(study: Study, table: Table, policies: Sequence[str] = ()) -> Layout:
+    """What a page shows of a table before the reader asks for more; `policies`: evaluated ones."""
     line = _alike(study, table)
     if line:
         return Layout([], False, line)
@@ -34,12 +35,9 @@ def layout(study: Study, table: Table) -> Layout:
     if table.metric not in (None, study.quality):
         return Layout([], True)
     first = front_samplers(study, table.mode, [column.panel for column in table.columns])
-    rows = [
-        row
-        for row in table.rows
-        if row.sampler is None or row.sampler in study.causal or row.sampler in first
-    ]
-    return Layout(rows, True)
+    own = {i for i, one in enumerate(study.samplers) if one.family in policies}
+    shown = {*first, *study.causal, *own}
+    return Layout([r for r in table.rows if r.sampler is None or r.sampler in shown], True)
 
 
 def _alike(study: Study, table: Table) -> str:

@@ -110,7 +110,7 @@ def page(
         budgets=[sorted({one.budget for one in mine}) for mine in winners],
         stand_number=stand_number,
         tables=all_tables,
-        layouts=[layout(study, table) for table in all_tables],
+        layouts=[layout(study, table, policies) for table in all_tables],
         noun=noun(study),
         printed=any(any(table.published) for table in all_tables),
         swaps=swaps if any(one.comparisons for one in swaps) else [],
