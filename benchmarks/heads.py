@@ -375,14 +375,10 @@ def main() -> None:
         denoiser, states = model.denoiser(device=args.device), States(model, args.device)
         heads: dict[str, Tensor] = {}
         result[name] = {}
-        drafts = pool("broken", denoiser, law, min(args.pool, 8 * ROWS), args.device)
         for kind in args.kinds:
             begun = time.monotonic()
             data = pool(kind, denoiser, law, args.pool, args.device)
             head, about = train(kind, states, data, args.steps)
-            if kind != "information":  # how well it finds impossible steps in drafts
-                number = Reader(states, head)(drafts.tokens)
-                about["auc_broken"] = auc(number.flatten(), drafts.target.flatten() > 0.5)
             about["seconds"] = time.monotonic() - begun
             result[name][kind] = about
             print(name, kind, {key: round(value, 4) for key, value in about.items()}, flush=True)

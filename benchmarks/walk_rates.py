@@ -5,8 +5,9 @@
 
 `st_er` graphs of average degree about 9, `lazy(stay=0.125)`, 2^21 tokens of walks of 24. The
 versions take turns, each in a process of its own that builds the graph once; the best of several
-times counts. By the processor, on one thread; by the clock, on as many threads as there are cores.
-What bounds a million nodes is printed last: one look at a random slot of the table, by itself.
+times counts, of the processor's time and of the clock's, on one thread and on one for each core. On
+cores that other work shares only the processor's says something. What bounds a million nodes is
+printed last: one look at a random slot of the table, by itself.
 """
 
 import argparse
@@ -27,14 +28,15 @@ nodes, threads, times = map(int, sys.argv[1:])
 torch.set_num_threads(threads)
 graph = GRAPHS.build(f"st_er(nodes={nodes}, p={7 / nodes!r})", seed=0)
 law = WALKS.build("lazy(stay=0.125)", graph=graph, length=24)
-count, clock = 2**21 // 24, time.process_time if threads == 1 else time.perf_counter
+count = 2**21 // 24
 law.sample(count, 0)
-best = float("inf")
+spent, took = float("inf"), float("inf")
 for _ in range(times):
-    begin = clock()
+    before, begin = time.process_time(), time.perf_counter()
     law.sample(count, 0)
-    best = min(best, clock() - begin)
-print(count * 24 / best / 1e6)
+    spent = min(spent, time.process_time() - before)
+    took = min(took, time.perf_counter() - begin)
+print(count * 24 / spent / 1e6, count * 24 / took / 1e6)
 """
 LOOK = """
 import time, numpy as np
@@ -47,14 +49,15 @@ for _ in range(9):
         slots.take(some, 0, mode="clip")
     best = min(best, time.process_time() - begin)
 print(best / places.size * 1e9)
-"""
+"""  # nanoseconds
 
 
-def told(code: str, source: Path, *words: object) -> float:
-    """The number that a process with this package prints."""
+def told(code: str, source: Path, *words: object) -> list[float]:
+    """The numbers that a process with this package prints."""
     line = [sys.executable, "-c", code, *map(str, words)]
     environment = os.environ | {"PYTHONPATH": str(source)}
-    return float(subprocess.run(line, env=environment, check=True, capture_output=True).stdout)
+    done = subprocess.run(line, env=environment, check=True, capture_output=True)
+    return [float(number) for number in done.stdout.split()]
 
 
 def main() -> None:
@@ -69,10 +72,12 @@ def main() -> None:
     for nodes in given.nodes:
         for name, source in sources.items():
             if name == "now" or nodes <= given.earlier_up_to:
-                rates = [told(INSIDE, source, nodes, n, given.times) for n in (1, cores)]
-                words = f"{rates[0]:.1f} on one thread, {rates[1]:.1f} by the clock on {cores}"
-                print(f"{nodes:>9,} nodes, {name}: million tokens/s {words}", flush=True)
-    print(f"one look at a random slot: {told(LOOK, sources['now']):.1f} ns")
+                for threads in (1, cores):
+                    rates = told(INSIDE, source, nodes, threads, given.times)
+                    words = "{:.1f} a second of the processor, {:.1f} by the clock".format(*rates)
+                    about = f"{nodes:>9,} nodes, {name}, {threads} threads"
+                    print(f"{about}: million tokens {words}", flush=True)
+    print(f"one look at a random slot: {told(LOOK, sources['now'])[0]:.1f} ns")
 
 
 if __name__ == "__main__":

@@ -13,8 +13,16 @@ from maskwalk.analysis.contract import CHECKS, Stand
 from maskwalk.decoding.scores import score
 from maskwalk.denoiser import Denoiser
 from maskwalk.denoisers.network.attention import attend, rotation
-from maskwalk.denoisers.network.ddit import hidden_states, logits, modulations
+from maskwalk.denoisers.network.ddit import (
+    Modulation,
+    hidden_states,
+    linear,
+    logits,
+    modulations,
+    residual_norm,
+)
 from maskwalk.denoisers.network.dropout import Dropout, mixed
+from maskwalk.denoisers.network.product import _has_onednn, on_a_cpu
 from maskwalk.denoisers.network.weights import MDLM, DDiTConfig, layout
 from maskwalk.denoisers.trained import NetworkDenoiser
 from maskwalk.errors import MaskwalkError
@@ -130,6 +138,43 @@ def test_gradients_are_those_of_the_plain_network(text: bool) -> None:
         expected = plain.get_parameter(name).grad
         assert expected is not None
         torch.testing.assert_close(value[0], expected, rtol=1e-3, atol=1e-4, msg=name)
+
+
+@pytest.mark.parametrize("models", [1, 3])
+def test_products_without_gradients_are_those_with_them(models: int) -> None:
+    """oneDNN's and MKL's round otherwise; a row's bits do not depend on the rows beside it."""
+    x, weight = torch.randn(models, 96, 64), torch.randn(models, 40, 64)
+    trained = linear(x, weight, torch.ones(models, 40))
+    with torch.no_grad():
+        alone, moved = linear(x, weight, torch.ones(models, 40)), linear(x.flip(1), weight)
+        assert torch.allclose(alone, trained, atol=1e-4, rtol=0)
+        assert torch.equal(moved.flip(1) + 1, alone)
+        assert not on_a_cpu(x.to(torch.bfloat16))  # needs more of the processor than there may be
+    assert not on_a_cpu(x)
+
+
+def test_without_onednn_products_are_pytorchs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
+    _has_onednn.cache_clear()
+    x, weight = torch.randn(1, 5, 8), torch.randn(1, 3, 8)
+    with torch.no_grad():
+        assert torch.equal(linear(x, weight), torch.bmm(x, weight.transpose(1, 2)))
+    _has_onednn.cache_clear()
+
+
+def test_numbers_in_used_memory_are_those_of_the_formula() -> None:
+    """Without gradients a branch and a norm are written over; the residual stream is not."""
+    x, branch = torch.randn(2, 3, 4, 8), torch.randn(2, 12, 8)
+    bias, parts = torch.randn(2, 8), [torch.randn(2, 1, 8) for _ in range(5)]
+    told = Modulation((parts[0], parts[1]), (parts[2], parts[3]), (parts[4],))
+    for norm, given in ((0, None), (1, branch)):
+        words = (None if given is None else bias, told, norm, None, torch.float32)
+        wanted = residual_norm(x, given, *words)
+        with torch.no_grad():
+            before = x.clone()
+            found = residual_norm(x, None if given is None else given.clone(), *words)
+        assert torch.equal(x, before)
+        assert all(torch.equal(a, b) for a, b in zip(found, wanted, strict=True))
 
 
 def test_fresh_weights_know_nothing_and_depend_on_the_seed_alone() -> None:

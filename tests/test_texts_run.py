@@ -690,6 +690,38 @@ def test_replay_on_the_command_line(cli: Cli, books: TinyBooks) -> None:
     assert code == 0 and out.count("± –") == 7  # one passage has no interval
 
 
+def test_replay_of_truncated_draws_says_what_is_lost(cli: Cli, books: TinyBooks) -> None:
+    """A passage with a token below the floor has no likelihood; the others have one."""
+    model = load_books(books.models / "mdm")
+    assert model.held_out is not None
+    passages = model.held_out[:40, :3]
+    words = ("text", "replay", str(books.models / "mdm"), "--count", "40", "--length", "3")
+    words += ("--sampler", "bisection(order=1)", "--sampler", "left_to_right")
+    lost = {}
+    for floor in (0.5, 1.0):
+        draw = f"draw(floor={floor})"
+        rule, shape = SAMPLERS.build("bisection(order=1)"), DRAWS.build(draw)
+        forced = replay(rule, model.denoiser, passages, streams=Streams(0, 40), draw=shape)
+        nats = -forced.log_prob.sum(1)
+        kept = nats.isfinite()
+        code, out, err = cli(*words, "--draw", draw, "--json")
+        assert code == 0, err
+        row = json.loads(out)[0]
+        lost[floor] = row["lost"]
+        assert row["lost"] == pytest.approx(1 - float(kept.double().mean()))
+        size = int(token_bytes(model.tokenizer)[passages[kept]].sum())
+        if bool(kept.any()):
+            bits = float(nats[kept].sum()) / math.log(2) / size
+            assert row["value"] == pytest.approx(bits) and row["n"] == int(kept.sum())
+        else:
+            assert "value" not in row
+        code, out, _ = cli(*words, "--draw", draw)
+        assert code == 0 and f"{row['lost']:.1%}" in out and "can never produce" in out
+    assert 0 < lost[0.5] < 1
+    code, out, _ = cli(*words)
+    assert "lost" not in out and "0.0%" not in out
+
+
 def test_sample_and_bench_know_a_model_of_text_like_any_other(cli: Cli, tmp_path: Path) -> None:
     words = (
         "sample",

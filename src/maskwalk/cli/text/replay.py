@@ -88,9 +88,6 @@ def replay(
     passages = every.part(skip, count)
     tried = ("left_to_right",) if text_model.causal else TRIED
     rules = dict(given) or {SAMPLERS.canonical(spec): SAMPLERS.build(spec) for spec in tried}
-    table = common.plain_table(
-        "policy", "calls", "paths", f"bits per {passages.unit}", "minus the first"
-    )
     row_list: list[dict[str, Any]] = []
     first: Paths | None = None
     with progress() as bars:
@@ -111,45 +108,61 @@ def replay(
             new = [{"sampler": spec, **row} for row in _rows(done, first, passages.sizes)]
             first = first or done
             row_list += new
-            for row in new:
-                table.add_row(*_shown(row))
     if as_json:
         print(json.dumps(row_list))
         return
+    lossy = any(row["lost"] for row in row_list)
+    heads = ("policy", "calls", "paths", f"bits per {passages.unit}", "minus the first")
+    table = common.plain_table(*heads[:3], *(["lost"] if lossy else []), *heads[3:])
+    for row in row_list:
+        table.add_row(*_shown(row, lossy))
     out.print(table)
     out.print(f"{count} passages of {passages.tokens.shape[1]} tokens; ± half of a 95 % interval.")
+    if lossy:
+        out.print("lost: passages that the truncated draw can never produce; bits are of the rest.")
 
 
 def _rows(done: "Paths", first: "Paths | None", sizes: "Tensor") -> list[dict[str, Any]]:
-    """bits per byte (or token) over more and more paths, beside those of the first policy."""
+    """bits per byte (or token) over more and more paths, beside those of the first policy.
+
+    `lost`: the share of passages that no path can produce; the numbers are of the others.
+    """
     from maskwalk.analysis.paths import minus
     from maskwalk.worlds.text.metrics import bits_per_byte
 
     rows = []
     for k in done.counts():
         row: dict[str, Any] = {"calls": float(done.calls.mean()), "paths": k, "bound": done.random}
-        row |= bits_per_byte(done.over(k), sizes).as_dict()
+        nats = done.over(k)
+        kept = nats.isfinite()
+        row["lost"] = float((~kept).double().mean())
+        if bool(kept.any()):
+            row |= bits_per_byte(nats[kept], sizes[kept]).as_dict()
         if first is not None:
-            row["minus_first"] = bits_per_byte(minus(done, first, k), sizes).as_dict()
+            less = minus(done, first, k)
+            both = less.isfinite()
+            if bool(both.any()):
+                row["minus_first"] = bits_per_byte(less[both], sizes[both]).as_dict()
         rows.append(row)
     return rows
 
 
-def _shown(row: dict[str, Any]) -> tuple[str, ...]:
+def _shown(row: dict[str, Any], lossy: bool) -> tuple[str, ...]:
     """A row for a person; the policy and its calls only once."""
     from maskwalk.stats import half_width
 
     calls = f"{row['calls']:.1f}".removesuffix(".0")
     begin = (row["sampler"], calls) if row["paths"] == 1 else ("", "")
     at_most = "≤ " if row["bound"] else ""
-    bits = f"{at_most}{row['value']:.4f} ± {_half(row['se'])}"
+    bits = f"{at_most}{row['value']:.4f} ± {_half(row['se'])}" if "value" in row else "–"
+    first = (*begin, str(row["paths"]), *([f"{row['lost']:.1%}"] if lossy else []), bits)
     less = row.get("minus_first")
     if less is None:
-        return (*begin, str(row["paths"]), bits, "")
+        return (*first, "")
     half = half_width(less["se"])
     clear = half is not None and abs(less["value"]) > half
     difference = f"{less['value']:+.4f} ± {_half(less['se'])}{'*' * clear}"
-    return (*begin, str(row["paths"]), bits, difference)
+    return (*first, difference)
 
 
 def _half(se: float | None) -> str:

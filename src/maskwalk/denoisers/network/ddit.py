@@ -27,6 +27,7 @@ from torch.nn import functional as F
 from maskwalk.denoisers.network.attention import attend
 from maskwalk.denoisers.network.dropout import Dropout
 from maskwalk.denoisers.network.embed import embed
+from maskwalk.denoisers.network.product import on_a_cpu, product_on_a_cpu
 from maskwalk.denoisers.network.weights import FREQUENCIES, DDiTConfig, Weights
 
 
@@ -47,8 +48,12 @@ class _Product(torch.autograd.Function):
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x·Wᵀ + b per model; x is (models, rows, inputs), in the weight's dtype."""
-    product: Any = _Product.apply  # untyped in PyTorch
-    out: Tensor = product(x.to(weight.dtype), weight)
+    x = x.to(weight.dtype)
+    if on_a_cpu(x):
+        out = product_on_a_cpu(x, weight)
+    else:
+        product: Any = _Product.apply  # untyped in PyTorch
+        out = product(x, weight)
     return out if bias is None else out + bias[:, None]
 
 
