@@ -4,7 +4,7 @@
     python benchmarks/frontier.py --figure docs/figures/frontier.svg    # the figure
     python benchmarks/frontier.py --task endpoints
 
-From the records of results/frontier/seeds and results/frontier/maskings, 16,384 walks a cell, and
+From the records of seeds, maskings, zeros and long in results/frontier, 16,384 walks a cell, and
 for coherence against calls also those of the shipped model in results/atlas, 512 walks a cell. A
 setting is on the front if no other is at least as good in all of: coherence, calls, TV excess (not
 between endpoints) and the bound on KL. Draws that lose a measured walk, in whatever order their
@@ -35,15 +35,18 @@ NAMES = {
     "zoo:deg7_distil": "distil",
     "zoo:deg7_along": "along",
     "zoo:deg7_along_all": "along, all",
+    "zoo:deg7_entmax": "entmax",
     **{f"zoo:{name}": f"chain, seed {seed}" for seed, name in enumerate(SEEDS)},
 }
-CHAINS = tuple(NAMES[f"zoo:{name}"] for name in SEEDS)
+LONG = "chain, 150,000 steps"
+CHAINS = (*(NAMES[f"zoo:{name}"] for name in SEEDS), LONG)
 GROUPS = (
     ("shipped model, every rule of the atlas", ("shipped",), "#8b95a1"),
     ("paper's network, dropout 0", ("uniform", "half coarse", "mostly coarse"), "#c2571a"),
+    ("the same, an output with zeros", ("entmax",), "#2f6fb0"),
     ("the same, a planner's weight", ("planner",), "#8a4fb0"),
     ("the same, other maskings", ("mistakes", "distil", "along", "along, all"), "#c9a227"),
-    ("small network with a chain, three seeds", CHAINS, "#0f7b6c"),
+    ("small network with a chain", CHAINS, "#0f7b6c"),
 )
 
 
@@ -70,8 +73,10 @@ class Point:
         return (-self.coherence, self.calls, 0.0 if self.excess is None else self.excess, kl)
 
 
-def points(folder: str, task: str, denoiser: str | None = None) -> Iterator[Point]:
-    """The settings of a folder of records on one task."""
+def points(
+    folder: str, task: str, denoiser: str | None = None, model: str | None = None
+) -> Iterator[Point]:
+    """The settings of a folder of records on one task; `model`: its name, if not the usual."""
     records = [
         r
         for r in latest(load_records(RESULTS / folder))
@@ -83,15 +88,15 @@ def points(folder: str, task: str, denoiser: str | None = None) -> Iterator[Poin
     names = {s.spec: s.label for s in labels(list(dict.fromkeys(r["sampler"] for r in records)))}
     for record in records:
         if record["mode"] == "exact" or record["mode"].startswith("draw(floor"):
-            yield _point(record, names)
+            yield _point(record, names, model or NAMES[record["denoiser"]])
 
 
-def _point(record: Record, names: dict[str, str]) -> Point:
+def _point(record: Record, names: dict[str, str], model: str) -> Point:
     metrics: dict[str, Any] = record["metrics"]
     tv, kl = metrics.get("tv1") or {}, metrics.get("replay_kl") or {}
     draw = record["mode"] if record["mode"] == "exact" else record["mode"][len("draw(") : -1]
     return Point(
-        NAMES[record["denoiser"]],
+        model,
         names[record["sampler"]],
         draw.replace("=", " "),
         metrics["coherence"]["value"],
@@ -103,7 +108,9 @@ def _point(record: Record, names: dict[str, str]) -> Point:
 
 def measured(task: str) -> list[Point]:
     """All that was measured with 16,384 walks."""
-    return [*points("frontier/seeds", task), *points("frontier/maskings", task)]
+    folders = ("seeds", "maskings", "zeros")
+    several = [point for folder in folders for point in points(f"frontier/{folder}", task)]
+    return [*several, *points("frontier/long", task, model=LONG)]
 
 
 def front(every: list[Point]) -> list[Point]:
