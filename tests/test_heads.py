@@ -94,6 +94,37 @@ def test_every_try_is_a_call(draws: int, calls: set[int]) -> None:
     assert set(made.calls.tolist()) == calls
 
 
+def first_pick(rule: object, law: object, count: int) -> torch.Tensor:
+    """Where each of the sequences is revealed first."""
+    shown: list[torch.Tensor] = []
+    start = torch.full((count, 7), law.oracle().mask_id)  # type: ignore[attr-defined]
+    decode(
+        rule,  # type: ignore[arg-type]
+        law.oracle(),  # type: ignore[attr-defined]
+        start,
+        streams=Streams(3, count),
+        on_round=lambda rows, tokens: shown.append(tokens != start[rows]),
+    )
+    assert bool((shown[1].sum(1) == 1).all())  # the first look is at the start
+    return shown[1].long().argmax(1)
+
+
+def test_the_most_informative_candidate_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the centre (four of seven places), whatever is told of the others."""
+    law, told = small_law(length=7), []
+
+    class Told(heads.LookedBisection):
+        def _told(self, *given: object) -> torch.Tensor:
+            told.append(super()._told(*given))  # type: ignore[arg-type]
+            return told[-1]
+
+    picked = first_pick(Told(draws=1), law, 64)
+    assert torch.equal(picked, told[0].argmax(1)) and len(set(picked.tolist())) > 1
+    nats = torch.tensor([9.0, 1.0, 2.0, 4.0, 3.0, 9.0, 9.0]).double()
+    monkeypatch.setattr(heads, "reader", lambda *_: lambda tokens: nats.expand(tokens.shape))
+    assert first_pick(heads.ReadBisection(head="x"), law, 8).tolist() == [3] * 8
+
+
 def test_the_head_takes_back_what_it_doubts(monkeypatch: pytest.MonkeyPatch) -> None:
     """As `self_correct` with a denoiser that doubts: a look that fills costs no call of its own."""
 
