@@ -12,7 +12,7 @@ from maskwalk.decoding.draw import Draw
 from maskwalk.decoding.scores import SCORES, on_grid
 from maskwalk.decoding.view import View
 from maskwalk.kernels.rows import by_rows, keep_rows, log_over
-from maskwalk.kernels.small import first_largest, of_each
+from maskwalk.kernels.small import MANY_ROWS, first_largest, first_of_each, of_each
 from maskwalk.streams import Streams, inverse_cdf
 
 
@@ -152,3 +152,9 @@ def test_small_tables_are_read_as_large_ones(
     for one, other in zip(few, everything()):
         assert one.dtype == other.dtype and torch.equal(one, other)
     assert torch.equal(few[0], log_probs.argmax(-1))
+
+
+@pytest.mark.parametrize("rows", [1, 7, MANY_ROWS, MANY_ROWS + 3])
+def test_rows_begin_where_they_do(rows: int) -> None:
+    for columns in (5, 3, 5):
+        assert first_of_each(rows, columns).tolist() == [columns * row for row in range(rows)]

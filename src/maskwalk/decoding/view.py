@@ -13,7 +13,7 @@ from maskwalk.decoding.picks import pick, ranks
 from maskwalk.decoding.scores import on_grid, score
 from maskwalk.denoiser import Denoiser
 from maskwalk.kernels.rows import by_rows, keep_rows
-from maskwalk.kernels.small import PICKED, large, of_each, small
+from maskwalk.kernels.small import PICKED, first_of_each, large, of_each, small
 from maskwalk.streams import Purpose
 
 NOTHING = torch.empty(0)
@@ -142,7 +142,7 @@ class View:
         table, drawn = small(scored, PICKED), small(tokens)
         if not isinstance(table, np.ndarray) or not isinstance(self._masked_few, np.ndarray):
             return self.unpack(-on_grid(of_each(scored, tokens).exp(), self.score_grid))
-        probs = table.take(drawn + np.arange(0, table.size, table.shape[1]))
+        probs = table.take(drawn + first_of_each(*table.shape))
         torch.from_numpy(probs).exp_()  # torch's, as in `score`: numpy's differs in the last bit
         spacing = probs.dtype.type(self.score_grid)
         return _laid_out(self._masked_few, np.rint(probs / -spacing) * spacing)

@@ -6,6 +6,7 @@ they run on either.
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -18,6 +19,7 @@ Made = TypeVar("Made")
 SMALL = 1 << 15  # numbers; beyond, the work outweighs the calls
 LOOKED_AT = 4  # times as many, of which the largest of each row is wanted
 PICKED = 1 << 15  # times as many, of which one of each row is wanted
+MANY_ROWS = 1024  # rows of a table whose beginnings are kept
 FEW_THREADS = 4  # with more, torch's argmax of a large table is the faster one
 
 
@@ -99,6 +101,20 @@ def of_each(table: Tensor, columns: Int[Tensor, " rows"]) -> Tensor:
     if isinstance(numbers, np.ndarray) and isinstance(places, np.ndarray):
         return torch.from_numpy(numbers[np.arange(len(numbers)), places])
     return table.gather(1, columns.unsqueeze(1)).squeeze(1)
+
+
+@lru_cache(maxsize=4)
+def _firsts(columns: int) -> np.ndarray:
+    firsts: np.ndarray = np.arange(0, MANY_ROWS * columns, columns)
+    firsts.setflags(write=False)
+    return firsts
+
+
+def first_of_each(rows: int, columns: int) -> np.ndarray:
+    """Where every row of a table begins, counted in row-major order."""
+    if rows > MANY_ROWS:
+        return np.arange(0, rows * columns, columns)
+    return _firsts(columns)[:rows]
 
 
 def first_largest(table: Tensor) -> Int[Tensor, " rows"]:
