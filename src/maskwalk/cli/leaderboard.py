@@ -97,7 +97,8 @@ def leaderboard(
     from maskwalk.resources import at_hand, shipped
 
     plugins = bring_in(include)
-    whole("cells", cells, 1), whole("workers", workers, 1)
+    whole("cells", cells, 1)
+    whole("workers", workers, 1)
     records: list[Record] = []
     named = directories or list(SHIPPED)
     places = [at_hand(directory, "results") for directory in named]

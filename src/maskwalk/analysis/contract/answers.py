@@ -47,6 +47,8 @@ class Remembering:
         self._denoiser, self._answers = denoiser, answers
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # not there yet, in a copy that is being made
+            raise AttributeError(name)
         return getattr(self._denoiser, name)
 
     def __call__(

@@ -169,9 +169,9 @@ def _suite(
         for scene in stages:
             for label, sampler in found.settings.items():
                 bar.step(f"{label} · {scene.title}", team.ready())
-                answers = Answers()
                 exact = replace(cells[scene][0], sampler=setting_spec(found.name, label))
                 cell = replace(exact, draw=drawn[0], ties=drawn[1])
+                answers = Answers() if _says_factorised(cell, sampler) else None
                 with time_limit(timeout, f"{cell.sampler} in {scene.title}"):
                     with _told(cell, scene):
                         mine[scene, label], decoded = traced_outcome(cell, sampler, answers)
@@ -206,6 +206,11 @@ def _told(cell: Cell, scene: Scene) -> Iterator[None]:
         raise MaskwalkError(f"{cell.sampler} failed in {scene.title}: {what}.") from problem
 
 
+def _says_factorised(cell: Cell, sampler: Sampler) -> bool:
+    """Whether there is something to check: tokens that are said to be drawn from the marginals."""
+    return believed_kind(sampler) == FACTORISED and DRAWS.build(cell.draw).exact
+
+
 def _draws_as_told(
     cell: Cell, sampler: Sampler, decoded: Decoded, answers: Answers | None = None
 ) -> bool:
@@ -215,7 +220,7 @@ def _draws_as_told(
     rows are drawn again without the policy, by oracle or model, which are asked once more. Which
     ones, only the finished run tells. Its choices are made again on the `answers` of the run.
     """
-    if believed_kind(sampler) != FACTORISED or not DRAWS.build(cell.draw).exact:
+    if not _says_factorised(cell, sampler):
         return False
     world, denoiser = build_world(cell.world), _denoiser(cell.denoiser, cell.world)
     prompts = TASKS.build(cell.task, world=world, prompts=cell.count, seed=cell.seed).tokens
