@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn
 
+import maskwalk
 from maskwalk.bench import bars
 from maskwalk.bench.bars import Bars
 from maskwalk.cli.common import progress
@@ -115,3 +116,18 @@ def test_training_writes_lines_between_checkpoints(
         log.losses(20, [1.0])
         err = capsys.readouterr().err
         assert err.count("\n") == lines and "\r" not in err and (not lines or "20/100" in err)
+
+
+def test_a_run_in_python_shows_its_progress_if_asked(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(bars, "FIRST", 1e-4)
+    monkeypatch.setattr(bars, "LAST", 1e-4)
+    options: dict[str, Any] = {"world": "sudoku(box=2)", "count": 256}
+    one = maskwalk.run("entropy(block=1)", **options)
+    assert capsys.readouterr().err == ""
+    shown = maskwalk.run("entropy(block=1)", progress=True, **options)
+    assert "positions: " in capsys.readouterr().err
+    assert shown.tokens.equal(one.tokens)
+    maskwalk.run(["entropy(block=1)"], progress=True, **options)
+    assert "/4,096, " in capsys.readouterr().err  # of 256 grids of 16 cells

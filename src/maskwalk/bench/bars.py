@@ -1,10 +1,22 @@
 """Progress on stderr: a bar in a terminal, and in a log file a plain line now and then."""
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from threading import Event, Thread
 
 from rich.console import Console
-from rich.progress import Progress, ProgressColumn, Task
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Column
+from rich.text import Text
 
 from maskwalk.errors import time_left
 
@@ -64,3 +76,36 @@ class Bars(Progress):
 
     def _print(self, line: str) -> None:
         print(line, file=self._file, flush=True)
+
+
+class TimeLeft(TimeRemainingColumn):
+    """The time left in words; of what is done, the time it took."""
+
+    def render(self, task: Task) -> Text:
+        """ "about 3 min left", or "2:05" when finished."""
+        if task.finished or task.total is None:
+            return super().render(task)
+        return Text(time_left(task.time_remaining), style="progress.remaining")
+
+
+def bars_on(console: Console, transient: bool = False, wide: int | None = None) -> Bars:
+    """Bars with what is done, of how many, and the time left."""
+    column = Column(width=wide, no_wrap=True, overflow="ellipsis")
+    text = TextColumn("{task.description}", markup=False, table_column=column)
+    left = TimeLeft(elapsed_when_finished=True)
+    columns = (text, BarColumn(), MofNCompleteColumn(), left)
+    return Bars(*columns, console=console, transient=transient)
+
+
+@contextmanager
+def filling_shown(console: Console, shown: bool = True) -> Iterator[None]:
+    """How many positions are filled meanwhile, by whatever decodes."""
+    from maskwalk.decoding.shared import filling_told
+
+    if not shown:
+        yield
+        return
+    with bars_on(console, transient=True) as bars:
+        bar = bars.add_task("positions", total=None)
+        with filling_told(lambda done, total: bars.update(bar, completed=done, total=total)):
+            yield

@@ -10,21 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    TextColumn,
-    TimeRemainingColumn,
-)
-from rich.progress import (
-    Task as Work,
-)
-from rich.table import Column, Table
-from rich.text import Text
+from rich.table import Table
 
-from maskwalk.bench.bars import Bars
+from maskwalk.bench.bars import Bars, bars_on
 from maskwalk.cli import complete
-from maskwalk.errors import MaskwalkError, time_left
+from maskwalk.errors import MaskwalkError
 from maskwalk.specs import load_installed_plugins, load_plugin
 
 if TYPE_CHECKING:
@@ -195,23 +185,9 @@ def unwrapped(docstring: str) -> str:
     return "\n\n".join(" ".join(part.split()) for part in paragraphs)
 
 
-class TimeLeft(TimeRemainingColumn):
-    """The time left in words; of what is done, the time it took."""
-
-    def render(self, task: Work) -> Text:
-        """ "about 3 min left", or "2:05" when finished."""
-        if task.finished or task.total is None:
-            return super().render(task)
-        return Text(time_left(task.time_remaining), style="progress.remaining")
-
-
 def progress(transient: bool = False, wide: int | None = None) -> Bars:
     """A bar on stderr: what is done, of how many, and the time left; lines where no bar can be."""
-    column = Column(width=wide, no_wrap=True, overflow="ellipsis")
-    text = TextColumn("{task.description}", markup=False, table_column=column)
-    left = TimeLeft(elapsed_when_finished=True)
-    columns = (text, BarColumn(), MofNCompleteColumn(), left)
-    return Bars(*columns, console=err, transient=transient)
+    return bars_on(err, transient, wide)
 
 
 def watched(items: Iterable[T], what: str, total: int | None = None) -> Iterator[T]:

@@ -3,21 +3,15 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from maskwalk.cli.common import progress
+from maskwalk.bench.bars import filling_shown
+from maskwalk.cli.common import err, progress
 
 
 @contextmanager
 def positions_shown(shown: bool = True) -> Iterator[None]:
     """How many positions are filled meanwhile, on stderr."""
-    from maskwalk.decoding.shared import filling_told
-
-    if not shown:
+    with filling_shown(err, shown):
         yield
-        return
-    with progress(transient=True) as bars:
-        bar = bars.add_task("positions", total=None)
-        with filling_told(lambda done, total: bars.update(bar, completed=done, total=total)):
-            yield
 
 
 @contextmanager

@@ -8,8 +8,10 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, overload
 
 import torch
+from rich.console import Console
 from torch import Tensor
 
+from maskwalk.bench.bars import filling_shown
 from maskwalk.bench.cell import Cell, run_cell
 from maskwalk.decoding.arguments import as_sampler
 from maskwalk.decoding.draw import preset_sampler
@@ -54,6 +56,7 @@ def run(  # type: ignore[overload-overlap]  # a str is a sequence too: the first
     device: str = "cpu",
     trace: bool | int = TRACED,
     include: str | Sequence[str] = (),
+    progress: bool = False,
 ) -> Result: ...
 @overload
 def run(
@@ -76,6 +79,7 @@ def run(
     device: str = "cpu",
     trace: bool | int = TRACED,
     include: str | Sequence[str] = (),
+    progress: bool = False,
 ) -> Results: ...
 def run(
     sampler: str | Sampler | Sequence[Setting] | None = None,
@@ -97,6 +101,7 @@ def run(
     device: str = "cpu",
     trace: bool | int = TRACED,
     include: str | Sequence[str] = (),
+    progress: bool = False,
 ) -> Result | Results:
     """Decodes `count` sequences with a sampler and measures them; a list runs several alike.
 
@@ -105,6 +110,7 @@ def run(
     member is a sampler, or a dict that may change sampler, denoiser, preset, draw and ties: all
     have the same prompts and random streams, and the result has paired differences to the first.
     `metrics` are measured besides the world's own; `trace` says how many sequences are followed.
+    `progress` draws a bar meanwhile, in a terminal or a notebook; in a log file it writes lines.
     """
     load_installed_plugins()
     for path in [include] if isinstance(include, str) else include:
@@ -129,7 +135,9 @@ def run(
         METRICS.canonical(name)
     _check_device(device)
     if not isinstance(sampler, list | tuple):
-        return _decoded(*_cell(common | {"sampler": sampler}, more, device), device, trace)
+        cell = _cell(common | {"sampler": sampler}, more, device)
+        with filling_shown(Console(stderr=True), progress):
+            return _decoded(*cell, device, trace)
     if not sampler:
         raise MaskwalkError("There is nothing to run: the list of samplers is empty.")
     settings = [common | _setting(member) for member in sampler]
@@ -139,7 +147,8 @@ def run(
             "The runs of one list share their prompts, and these denoisers know different worlds: "
             f"{' and '.join(dict.fromkeys(cell.world for cell, *_ in cells))}."
         )
-    return Results(tuple(_decoded(*cell, device, trace) for cell in cells))
+    with filling_shown(Console(stderr=True), progress):
+        return Results(tuple(_decoded(*cell, device, trace) for cell in cells))
 
 
 def _decoded(
