@@ -1,10 +1,14 @@
 """A policy's tokens follow from its choices, and its choices do not see the tokens to come."""
 
+import copy
+
+import pytest
 import torch
 
 from maskwalk.analysis.contract.answers import Answers
 from maskwalk.analysis.contract.redraw import _near, chooses_blindly, redrawn_share
 from maskwalk.decoding.decode import decode
+from maskwalk.errors import MaskwalkError
 from maskwalk.samplers import SAMPLERS
 from tests.conftest import STANDS
 from tests.mutants.cheats import Peeks, Reaches
@@ -85,3 +89,14 @@ def test_a_network_that_rounds_otherwise_is_no_cheat() -> None:
     u = torch.tensor([0.25 + 1e-5, 0.25 + 1e-3, 0.5 - 1e-5, 0.1])
     tokens = torch.tensor([0, 0, 2, 3])  # 3: the mask, which is no token
     assert _near(log_probs, u, tokens, 1e-4).tolist() == [True, False, True, False]
+
+
+def test_a_mistake_of_the_denoiser_is_its_own() -> None:
+    class Wrong(Counts):
+        def __call__(self, tokens: torch.Tensor, at: torch.Tensor | None = None) -> torch.Tensor:
+            return super().__call__(tokens, at)[:, :-1]
+
+    with pytest.raises(MaskwalkError, match=r"Wrong.* answers for"):
+        decode("entropy(block=2)", Answers().of(Wrong()), EMPTY, seed=3)
+    known = Answers().of(Counts())
+    assert copy.copy(known).vocab_size == ORACLE.vocab_size  # nothing is looked for without end

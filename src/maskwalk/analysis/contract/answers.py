@@ -25,7 +25,10 @@ class Answers:
 
     def of(self, denoiser: Denoiser) -> "Remembering":
         """A denoiser that answers what was answered before, and asks `denoiser` for the rest."""
-        return Remembering(denoiser, self)
+        kind = type(denoiser)
+        named = {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
+        remembering: type[Remembering] = type(kind.__name__, (Remembering,), named)
+        return remembering(denoiser, self)
 
     def get(self, question: bytes) -> Tensor | None:
         """A copy of what was answered."""
