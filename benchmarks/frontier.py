@@ -4,8 +4,8 @@
     python benchmarks/frontier.py --figure docs/figures/frontier.svg    # the figure
     python benchmarks/frontier.py --task endpoints
 
-From the records of seeds, maskings, zeros and long in results/frontier, 16,384 walks a cell, and
-for coherence against calls also those of the shipped model in results/atlas, 512 walks a cell. A
+From the records of seeds, maskings, zeros and long in results/frontier, 16,384 walks per cell, and
+for coherence against calls also those of the shipped model in results/atlas, 512 walks per cell. A
 setting is on the front if no other is at least as good in all of: coherence, calls, TV excess (not
 between endpoints) and the bound on KL. Draws that lose a measured walk, in whatever order their
 sampler takes, have no finite bound, and stand last in it.
