@@ -16,6 +16,7 @@ import torch
 import maskwalk.bench.judging as judging_module
 import maskwalk.bench.texts as run_module
 from maskwalk.analysis.judge import Judge, load_judge
+from maskwalk.analysis.paths import Paths
 from maskwalk.analysis.replay import replay
 from maskwalk.bench.cell import Cell, run_cell
 from maskwalk.bench.judging import Judging
@@ -718,8 +719,19 @@ def test_replay_of_truncated_draws_says_what_is_lost(cli: Cli, books: TinyBooks)
         code, out, _ = cli(*words, "--draw", draw)
         assert code == 0 and f"{row['lost']:.1%}" in out and "can never produce" in out
     assert 0 < lost[0.5] < 1
+    several = (*words[:-4], "--sampler", "random(block=1)", "--paths", "4", "--json")
+    code, out, err = cli(*several, "--draw", "draw(floor=0.7)")
+    one, two, four = (row["lost"] for row in json.loads(out))
+    assert code == 0 and 1 > one > two > four > 0, err  # what one path loses another may produce
     code, out, _ = cli(*words)
     assert "lost" not in out and "0.0%" not in out
+
+
+def test_a_passage_is_lost_if_no_path_of_a_group_produces_it() -> None:
+    inf = math.inf
+    nats = torch.tensor([[inf, 1.0, inf], [2.0, inf, inf], [inf, 3.0, inf], [inf, 1.0, 1.0]])
+    paths = Paths(nats.double(), torch.ones(3).double(), random=True)
+    assert [paths.lost(k) for k in (1, 2, 4)] == [7 / 12, 2 / 6, 0.0]
 
 
 def test_sample_and_bench_know_a_model_of_text_like_any_other(cli: Cli, tmp_path: Path) -> None:

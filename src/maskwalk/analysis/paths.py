@@ -38,6 +38,11 @@ class Paths:
         groups = self.nats[: len(self.nats) // count * count].view(-1, count, self.nats.shape[1])
         return (log(count) - torch.logsumexp(-groups, 1)).mean(0)
 
+    def lost(self, count: int) -> float:
+        """The share of passages that none of `count` paths can produce; the mean of all groups."""
+        groups = self.nats[: len(self.nats) // count * count].view(-1, count, self.nats.shape[1])
+        return float(groups.isinf().all(1).double().mean())
+
     def counts(self) -> list[int]:
         """1, 2, 4, … paths, and all of them."""
         every = len(self.nats)

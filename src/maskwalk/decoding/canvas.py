@@ -45,9 +45,8 @@ class Canvas:
         place: Int[Tensor, "batch length"] | None = None,
         span: int | None = None,
     ) -> None:
-        fields = (
-            self.__dict__
-        )  # a frozen dataclass sets its fields one by one, which takes three times as long
+        # A frozen dataclass sets its fields one by one, which takes three times as long.
+        fields = self.__dict__
         fields["tokens"], fields["given"], fields["mask_id"] = tokens, given, mask_id
         fields["round"], fields["state"] = round, {} if state is None else state
         fields["open"], fields["place"], fields["span"] = open, place, span

@@ -119,13 +119,14 @@ def replay(
     out.print(table)
     out.print(f"{count} passages of {passages.tokens.shape[1]} tokens; ± half of a 95 % interval.")
     if lossy:
-        out.print("lost: passages that the truncated draw can never produce; bits are of the rest.")
+        out.print("lost: passages that the truncated draw can never produce along so many paths.")
 
 
 def _rows(done: "Paths", first: "Paths | None", sizes: "Tensor") -> list[dict[str, Any]]:
     """bits per byte (or token) over more and more paths, beside those of the first policy.
 
-    `lost`: the share of passages that no path can produce; the numbers are of the others.
+    `lost`: the share of passages that so many paths cannot produce; the numbers are of those that
+    every group of as many can.
     """
     from maskwalk.analysis.paths import minus
     from maskwalk.worlds.text.metrics import bits_per_byte
@@ -135,7 +136,7 @@ def _rows(done: "Paths", first: "Paths | None", sizes: "Tensor") -> list[dict[st
         row: dict[str, Any] = {"calls": float(done.calls.mean()), "paths": k, "bound": done.random}
         nats = done.over(k)
         kept = nats.isfinite()
-        row["lost"] = float((~kept).double().mean())
+        row["lost"] = done.lost(k)
         if bool(kept.any()):
             row |= bits_per_byte(nats[kept], sizes[kept]).as_dict()
         if first is not None:
@@ -155,14 +156,14 @@ def _shown(row: dict[str, Any], lossy: bool) -> tuple[str, ...]:
     begin = (row["sampler"], calls) if row["paths"] == 1 else ("", "")
     at_most = "≤ " if row["bound"] else ""
     bits = f"{at_most}{row['value']:.4f} ± {_half(row['se'])}" if "value" in row else "–"
-    first = (*begin, str(row["paths"]), *([f"{row['lost']:.1%}"] if lossy else []), bits)
+    told = (*begin, str(row["paths"]), *([f"{row['lost']:.1%}"] if lossy else []), bits)
     less = row.get("minus_first")
     if less is None:
-        return (*first, "")
+        return (*told, "")
     half = half_width(less["se"])
     clear = half is not None and abs(less["value"]) > half
     difference = f"{less['value']:+.4f} ± {_half(less['se'])}{'*' * clear}"
-    return (*first, difference)
+    return (*told, difference)
 
 
 def _half(se: float | None) -> str:
