@@ -1,5 +1,6 @@
 """Calls of rows that branch, and of some of the rows."""
 
+import math
 from dataclasses import dataclass, replace
 
 import pytest
@@ -7,7 +8,7 @@ import torch
 from torch import Tensor
 
 from maskwalk.decoding.canvas import Canvas, RoundStreams
-from maskwalk.decoding.checks import summed
+from maskwalk.decoding.checks import check_answer, summed
 from maskwalk.decoding.counting import Counted, asking_for
 from maskwalk.decoding.decode import decode
 from maskwalk.decoding.policy import Sampler
@@ -139,8 +140,19 @@ def test_a_marginal_that_sums_to_a_half_is_found_while_it_is_asked_for(
         decode("confidence(block=1)", OneWrong(vocab, wrong), torch.full((1, 32), vocab), seed=0)
 
 
+@pytest.mark.parametrize("width", [10, 9_000, 140_000])  # multiplied, summed, summed by torch
+@pytest.mark.parametrize("total", [0.5, 1.5])
+@pytest.mark.parametrize("row", [0, 1])
+def test_the_sum_that_is_furthest_from_one_is_told(width: int, total: float, row: int) -> None:
+    table = torch.full((2, width), -math.log(width))
+    check_answer(OneWrong(width, 0), table, 2)
+    table[row] += math.log(total)
+    with pytest.raises(MaskwalkError, match=rf"a marginal that sums to {total}, not 1"):
+        check_answer(OneWrong(width, 0), table, 2)
+
+
 def test_a_row_or_two_of_an_answer_are_summed_and_others_as_rows_get_fewer() -> None:
-    rows = {many: summed(torch.arange(many)).tolist() for many in range(1, 65)}
+    rows = {many: list(summed(many)) for many in range(1, 65)}
     assert all(1 <= len(some) <= 2 and some[-1] < many for many, some in rows.items())
     assert rows[1] == [0] and rows[2] == [0, 1]
     assert len({some[0] for some in rows.values()}) > 20

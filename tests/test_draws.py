@@ -16,6 +16,7 @@ from maskwalk.streams import (
     Streams,
     _first_beyond,
     block_uniforms,
+    block_words,
     by_tensors,
     inverse_cdf,
     philox,
@@ -88,6 +89,12 @@ def test_block_uniforms_rows_do_not_depend_on_the_slice() -> None:
     assert np.array_equal(block_uniforms(7, Purpose.WALK, 40, 10, 5), whole[40:50])
     assert not (block_uniforms(7, Purpose.WALK, 0, 100, 5, stream=1) == whole).any()
     assert not (block_uniforms(7, Purpose.GRAPH, 0, 100, 5) == whole).any()
+
+
+def test_block_uniforms_are_the_upper_bits_of_the_words() -> None:
+    words = block_words(7, Purpose.WALK, 40, 100, 5)
+    u = block_uniforms(7, Purpose.WALK, 40, 100, 5)
+    assert np.array_equal(u * 2.0**53, words >> np.uint64(11))
 
 
 @given(st.integers(0, 2**32), st.integers(1, 6), st.floats(0, 1, exclude_max=True))

@@ -250,19 +250,26 @@ def block_uniforms(
 
     The bulk source (graphs, walks): each row is a pure function of (seed, purpose, stream, row).
     """
-    raw = block_words(seed, purpose, first, count, width, stream)
-    return (raw >> np.uint64(11)) * 2.0**-53
+    bits, padded = _block(seed, purpose, first, width, stream)
+    return np.random.Generator(bits).random((count, padded))[:, :width]  # upper 53 bits of a word
 
 
 def block_words(
     seed: int, purpose: Purpose, first: int, count: int, width: int, stream: int = 0
 ) -> np.ndarray:
     """The 64-bit words that `block_uniforms` makes its numbers of: their upper 53 bits."""
+    bits, padded = _block(seed, purpose, first, width, stream)
+    return bits.random_raw(count * padded).reshape(count, padded)[:, :width]
+
+
+def _block(
+    seed: int, purpose: Purpose, first: int, width: int, stream: int
+) -> tuple[np.random.Philox, int]:
+    """numpy's Philox where row `first` begins, and the numbers of a row."""
     seed = checked_seed(seed)
     padded = -(-width // 4) * 4  # one Philox-4x64 counter yields four words
     key = np.array([seed & (2**64 - 1), (int(purpose) << 32) | stream], dtype=np.uint64)
-    bits = np.random.Philox(key=key, counter=first * (padded // 4))
-    return bits.random_raw(count * padded).reshape(count, padded)[:, :width]
+    return np.random.Philox(key=key, counter=first * (padded // 4)), padded
 
 
 def inverse_cdf(log_probs: Float[Tensor, "n vocab"], u: Float64[Tensor, " n"]) -> Int[Tensor, " n"]:

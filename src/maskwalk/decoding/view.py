@@ -99,8 +99,9 @@ class View:
                 self._marginals, self._over_all = over_all(self.tokens, part)
             else:
                 self._marginals = self._denoise(self.tokens, part)
+            now = writes(self._marginals)
             self._copy = self._marginals.clone() if self._copies else self._marginals
-            self._writes = writes(self._marginals), writes(self._copy)
+            self._writes = now, writes(self._copy) if self._copies else now
         assert self._marginals is not None
         return self._marginals
 

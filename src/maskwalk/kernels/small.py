@@ -95,6 +95,13 @@ def true_places(kept: Any) -> Int[Tensor, " n"]:
     return index
 
 
+def written(numbers: np.ndarray, places: np.ndarray, values: Tensor, kept: Tensor) -> np.ndarray:
+    """A copy of `numbers` in which the `values` (packed) for `places` stand where they are kept."""
+    new, some = numbers.copy(), kept.numpy()
+    new[some] = values.numpy()[some[places]]
+    return new
+
+
 def of_each(table: Tensor, columns: Int[Tensor, " rows"]) -> Tensor:
     """The number of every row that stands in its column."""
     numbers, places = small(table, PICKED), small(columns)

@@ -78,7 +78,7 @@ def spread_evenly(
 
 def one_more(done: Int[Tensor, " batch"]) -> Int[Tensor, " batch"]:
     """The steps done after this one."""
-    return done + 1
+    return large(small(done) + 1)
 
 
 def _late(

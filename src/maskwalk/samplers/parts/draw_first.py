@@ -7,6 +7,7 @@ even with a perfect denoiser and one position a round. Redrawn tokens are thrown
 
 from abc import abstractmethod
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float64
 from torch import Tensor
@@ -15,6 +16,7 @@ from maskwalk.decoding.canvas import Canvas, RoundStreams, State
 from maskwalk.decoding.policy import Sampler
 from maskwalk.decoding.view import View
 from maskwalk.denoiser import Denoiser
+from maskwalk.kernels.small import written
 
 
 class DrawFirst(Sampler):
@@ -33,6 +35,13 @@ class DrawFirst(Sampler):
         tokens = rng.draw(log_probs, view.masked)
         drawn = view.score_drawn(tokens)
         keep_mask, state = self.keep(view, drawn, canvas.state)
-        drawn_canvas = canvas.tokens.masked_scatter(view.masked, tokens)
-        new = torch.where(keep_mask, drawn_canvas, canvas.tokens)
-        return Canvas(new, canvas.given, canvas.mask_id, canvas.round, state, canvas.open)
+        few = canvas.few
+        if isinstance(few, np.ndarray):
+            few = written(few, canvas.masked_few, tokens, keep_mask)
+            new = torch.from_numpy(few)
+        else:
+            drawn_canvas = canvas.tokens.masked_scatter(view.masked, tokens)
+            few = new = torch.where(keep_mask, drawn_canvas, canvas.tokens)
+        after = Canvas(new, canvas.given, canvas.mask_id, canvas.round, state, canvas.open)
+        after.__dict__["few"] = few  # known already
+        return after

@@ -90,7 +90,8 @@ class Alias:
         self, rows: Int64[np.ndarray, " count"], u: Float64[np.ndarray, " count"]
     ) -> Int64[np.ndarray, " count"]:
         """One token from each row named, from one uniform in [0, 1) each."""
-        return self._step(self._rows.take(rows), u)[0].astype(np.int64)
+        room = np.empty((len(rows), 4), dtype=np.int64)
+        return self._step(self._rows.take(rows), u, room)[0].astype(np.int64)
 
     def walk(
         self, starts: Int64[np.ndarray, " count"], u: Float64[np.ndarray, "count steps"]
@@ -98,21 +99,25 @@ class Alias:
         """The `steps` tokens that follow each start."""
         columns = np.ascontiguousarray(u.T)
         walks = np.empty(columns.shape, dtype=np.int64)
+        found = np.empty((len(starts), 4), dtype=np.int64)
         rows = self._rows.take(starts)
         for t, column in enumerate(columns):
-            walks[t], rows = self._step(rows, column)
+            walks[t], rows = self._step(rows, column, found)
         return walks.T
 
     def _step(
-        self, rows: Int64[np.ndarray, " count"], u: Float64[np.ndarray, " count"]
+        self,
+        rows: Int64[np.ndarray, " count"],
+        u: Float64[np.ndarray, " count"],
+        found: Int64[np.ndarray, "count 4"],
     ) -> tuple[Int32[np.ndarray, " count"], Int64[np.ndarray, " count"]]:
-        """A token from each packed row, and the packed row of that token."""
+        """A token from each packed row, and the packed row of that token; `found` is room."""
         x = u * (rows & ((1 << LONG) - 1))
         slot = x.astype(np.int64)  # below the degree: u < 1 rounds down (tested)
         x -= slot
         slot += rows >> LONG
         # The slots are in range by construction; a mode other than "raise" saves a copy.
-        found = self._slots.take(slot, 0, mode="clip")
+        self._slots.take(slot, 0, found, "clip")
         tokens = found.view(np.int32)
         keep = x < found.view(np.float64)[:, 0]
         return np.where(keep, tokens[:, 2], tokens[:, 3]), np.where(keep, found[:, 2], found[:, 3])

@@ -84,8 +84,13 @@ class WalkLaw(ABC):
         """Walks number first..first+count-1 of this seed; each depends on its number only."""
         check_sequences(whole("count", count, 0), self.length)
         walks = np.empty((count, self.length), dtype=np.int64)
-        # Small pieces stay in the processor's cache, which is faster as well as smaller.
-        piece = max(1, min(1 << 14, CELLS // self.length))
+        threads = torch.get_num_threads() if self.threaded else 1
+        # Small pieces stay in the processor's cache, which is faster as well as smaller; as many
+        # for each thread, or one waits for the others.
+        pieces = -(-count // max(1, min(1 << 14, CELLS // self.length)))
+        if pieces > 1:
+            pieces = -(-pieces // threads) * threads
+        piece = max(1, -(-count // max(1, pieces)))
 
         def draw(start: int) -> None:
             rows = min(piece, count - start)
@@ -93,9 +98,8 @@ class WalkLaw(ABC):
             walks[start : start + rows] = self._sample(u)
 
         starts = range(0, count, piece)
-        threads = min(torch.get_num_threads(), len(starts)) if self.threaded else 1
-        if threads > 1:
-            with ThreadPoolExecutor(threads) as pool:
+        if min(threads, len(starts)) > 1:
+            with ThreadPoolExecutor(min(threads, len(starts))) as pool:
                 list(pool.map(draw, starts))
         else:
             for start in starts:
