@@ -1,10 +1,12 @@
 """The player in a real browser: rounds, keys, the address, the broken step, narrow and dark."""
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from maskwalk.bench.cell import Cell
 from maskwalk.bench.reels import Change, Guess, Reel, record_reel
@@ -148,6 +150,35 @@ def broken_reel() -> Reel:
     rounds = tuple(tuple(Change(i, tokens[i], 0.5, 1.0) for i in part) for part in order)
     valid = tuple(i != 6 for i in range(10))
     return Reel("mine()", (None,) * 10, rounds, ((), ()), tuple(tokens), valid, 2, "factorised")
+
+
+def mixed_reel(number: int) -> Reel:
+    """A walk in another order: many steps that do not exist, from node to node of the picture."""
+    law = build_world(WALK)
+    walk = law.sample(1, number)[0]
+    tokens = tuple(walk[[0, 5, 1, 6, 2, 7, 3, 8, 4, 9]].tolist())
+    valid = tuple(law.valid(torch.tensor([tokens]))[0].tolist())
+    rounds = (tuple(Change(i, tokens[i], 0.5, 1.0) for i in range(10)),)
+    return Reel(f"mine({number})", (None,) * 10, rounds, ((),), tokens, valid, 1, "factorised")
+
+
+def test_the_cross_of_a_broken_step_lies_on_no_node(open_player: Any) -> None:
+    reels = [mixed_reel(number) for number in range(9)]
+    tab = open_player(*reels)
+    tab.keyboard.press("End")
+    crosses = tab.evaluate(CROSSES)
+    assert len(crosses) == sum(reel.valid.count(False) for reel in reels) > 40
+    for x, y, nodes in crosses:
+        assert all(math.hypot(x - u, y - v) > r + 10 for u, v, r in nodes)
+
+
+CROSSES = """() => [...document.querySelectorAll(".cut.on")].map((cut) => {
+  const nodes = [...cut.parentNode.querySelectorAll(".node")].map((node) => {
+    const [x, y] = node.getAttribute("transform").match(/[-\\d.]+/g).map(Number);
+    return [x, y, Number(node.querySelector("circle").getAttribute("r"))];
+  });
+  return [Number(cut.getAttribute("x")), Number(cut.getAttribute("y")) - 13, nodes];
+})"""
 
 
 def test_the_step_that_breaks_is_red_once_both_ends_are_there(open_player: Any) -> None:

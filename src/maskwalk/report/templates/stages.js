@@ -59,11 +59,18 @@ function graphStage(root, stage, frames) {
 }
 // There and back bow to different sides; to stay is a small loop.
 const bow = ([x, y], [u, v]) => [(x + u) / 2 + (v - y) * 0.07, (y + v) / 2 - (u - x) * 0.07];
-// The place on an arc, as near its middle as can be, where no node covers a mark.
+// The place on an arc, as near its middle as can be, or beside it, where no node covers a mark; if there is none, the one
+// that is furthest from them.
+const CLEAR = 44, BESIDE = 30;
 function clearing(a, b, nodes) {
-  const m = bow(a, b), along = (t) => [0, 1].map((k) => (1 - t) ** 2 * a[k] + 2 * t * (1 - t) * m[k] + t ** 2 * b[k]);
-  const open = ([x, y]) => nodes.every(([u, v]) => Math.hypot(x - u, y - v) > 44);
-  return [0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74].map(along).find(open) || along(0.5);
+  const m = bow(a, b), far = Math.hypot(b[0] - a[0], b[1] - a[1]);
+  if (!far) return [a[0], a[1] - 62];  // the top of a loop
+  const along = (t) => [0, 1].map((k) => (1 - t) ** 2 * a[k] + 2 * t * (1 - t) * m[k] + t ** 2 * b[k]);
+  const across = [(a[1] - b[1]) / far, (b[0] - a[0]) / far];
+  const room = ([x, y]) => Math.min(...nodes.map(([u, v]) => Math.hypot(x - u, y - v)));
+  const on = [0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74].map(along);
+  const near = [BESIDE, -BESIDE].flatMap((off) => on.map(([x, y]) => [x + off * across[0], y + off * across[1]]));
+  return [...on, ...near].find((p) => room(p) > CLEAR) || [...on, ...near].reduce((best, p) => (room(p) > room(best) ? p : best));
 }
 function arc([x, y], [u, v]) {
   if (x === u && y === v) return `M${x - 12},${y - 24}C${x - 52},${y - 74} ${x + 52},${y - 74} ${x + 12},${y - 24}`;
