@@ -29,6 +29,17 @@ def said(seconds: float = 0.0, terminal: bool = False, **options: Any) -> str:
     return str(console.file.getvalue())  # type: ignore[attr-defined]
 
 
+def test_one_slow_cell_does_not_turn_the_time_left_over() -> None:
+    now = 0.0
+    some = Bars(console=Console(file=io.StringIO()))
+    some.get_time = lambda: now
+    task = some.add_task("cells", total=100)
+    for seconds in [1.0] * 40 + [40.0]:
+        now += seconds
+        some.advance(task)
+    assert some.tasks[0].time_remaining == pytest.approx(59 * 79 / 40, rel=0.05)
+
+
 def test_a_log_file_gets_lines_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bars, "FIRST", 0.1)
     *lines, last = said(0.5).splitlines()

@@ -21,6 +21,7 @@ from rich.text import Text
 from maskwalk.errors import time_left
 
 FIRST, LAST = 10.0, 300.0  # seconds until the first line, and between two at most
+SPAN = 600.0  # seconds whose speed tells the time left: one cell takes many times another's
 
 
 class Bars(Progress):
@@ -38,7 +39,13 @@ class Bars(Progress):
     ) -> None:
         drawn = console.is_terminal or console.is_jupyter
         quiet = not (shown and drawn)
-        super().__init__(*columns, console=console, transient=transient, disable=quiet)
+        super().__init__(
+            *columns,
+            console=console,
+            transient=transient,
+            disable=quiet,
+            speed_estimate_period=SPAN,
+        )
         self._stays, self._over, self._plain = not transient, Event(), shown and not drawn
 
     def start(self) -> None:
