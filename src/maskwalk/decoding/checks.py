@@ -41,7 +41,8 @@ def check_answer(denoiser: Denoiser, answer: Any, rows: int) -> None:
     if rows == 0:
         return
     table = small(answer, LOOKED_AT)
-    low, high, total = _told_by(table) if isinstance(table, np.ndarray) else _waited_for(answer)
+    told = _told_by(table) if isinstance(table, np.ndarray) else _waited_for(answer)
+    low, high, least, most = told
     if low == -torch.inf or not high <= ABOVE:  # NaN is not at most anything
         what = (
             "log-probabilities that are NaN"
@@ -51,7 +52,8 @@ def check_answer(denoiser: Denoiser, answer: Any, rows: int) -> None:
             else f"a log-probability of {high:.3g}, above 0; it has to be normalised"
         )
         raise misbehaved(denoiser, f"answers with {what}, so there is nothing to draw from.")
-    if not abs(total - 1) <= SUMS:
+    total = most if most - 1 > 1 - least else least
+    if abs(total - 1) > SUMS:
         raise misbehaved(denoiser, f"answers with a marginal that sums to {total:.3g}, not 1.")
 
 
@@ -63,33 +65,31 @@ def summed(rows: int) -> range:
     return range(rows * SPREAD % 2**32 * apart >> 32, rows, apart)
 
 
-def _told_by(table: np.ndarray) -> tuple[float, float, float]:
+def _told_by(table: np.ndarray) -> tuple[float, float, float, float]:
     """The lowest and the highest number of a table (of the largest of each row, if some token is
-    impossible), and of the sums that are looked at the one that is furthest from 1."""
+    impossible), and the least and the most of the sums that are looked at."""
     low, high = table.item(table.argmin()), table.item(table.argmax())
     if low == -torch.inf:  # is every token of a place?
         largest = np.maximum.reduce(table, -1)
         low = largest.item(largest.argmin())
     if not high <= ABOVE:  # refused before anything is summed, so no sum overflows
-        return low, high, 1.0
+        return low, high, 1.0, 1.0
     rows, width = table.shape
     if width > ALONE:
         totals = [float(np.add.reduce(np.exp(table[row]))) for row in summed(rows)]
     else:
         ones = _ones(width, table.dtype)
         totals = [float(ones.dot(np.exp(table[row]))) for row in summed(rows)]
-    most, least = max(totals), min(totals)
-    return low, high, most if most - 1 > 1 - least else least
+    return low, high, min(totals), max(totals)
 
 
-def _waited_for(answer: Tensor) -> tuple[float, float, float]:
+def _waited_for(answer: Tensor) -> tuple[float, float, float, float]:
     """The same of the largest of each row, on an accelerator: waited for once, not one by one."""
     rows = summed(len(answer))
-    largest = answer.amax(-1)
     totals = answer[rows.start :: rows.step].to(torch.float32).exp().sum(-1)
-    told = (largest.min(), largest.max(), totals[abs(totals - 1).argmax()])
-    low, high, total = torch.stack([x.to(torch.float64) for x in told]).tolist()
-    return low, high, total
+    told = (*answer.amax(-1).aminmax(), *totals.aminmax())
+    low, high, least, most = torch.stack([x.to(torch.float64) for x in told]).tolist()
+    return low, high, least, most
 
 
 @lru_cache(maxsize=8)
