@@ -93,6 +93,12 @@ FORMS = {
         ".404",
         ".405",
     ),
+    "parts with sources of their own": (
+        f"from .404 to 1.3313 <!-- verify: {ATLAS} title=Tree task=unconditional"
+        " sampler=dus(base=2) ; zoo/manifest.json key=models/st_er_p0/bound -->",
+        ".404",
+        ".405",
+    ),
     "a base for what follows": (
         f"<!-- verify with: {ATLAS} title=Tree -->\n\nx .777 <!-- verify: task=endpoints"
         " sampler=halton(steps=4) --> y",

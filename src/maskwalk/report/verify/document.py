@@ -109,7 +109,7 @@ class _Reader:
         if head.quotes:
             self._quotes(start, end, head)
             return
-        entries = [head.also(e) for e in comment.entries[1:]] or [head]
+        entries = [head.also(e) for e in comment.own]
         wanted = sum(1 if e.skip else len(e.each()) for e in entries)
         inside = self._numbers(self.bare, start, end, head)
         if len(inside) < wanted:

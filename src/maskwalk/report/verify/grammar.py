@@ -65,6 +65,12 @@ class Comment:
         """What all its numbers share."""
         return self.entries[0]
 
+    @property
+    def own(self) -> tuple[Entry, ...]:
+        """The parts that tie a number each: the first one too, if it shares nothing."""
+        rest = self.entries[1:]
+        return rest if any(not entry.source for entry in rest) else self.entries
+
 
 def body_of(text: str, start: int) -> str:
     """What stands from there to the end of the comment; one that is never closed ties nothing."""
