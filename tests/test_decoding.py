@@ -17,6 +17,7 @@ from maskwalk.denoiser import Denoiser
 from maskwalk.errors import MaskwalkError
 from maskwalk.samplers import SAMPLERS
 from maskwalk.samplers.left_to_right import LeftToRight
+from maskwalk.samplers.parts.draw_first import DrawFirst
 from maskwalk.streams import Streams
 from maskwalk.worlds.walks.oracles import oracle_for
 from tests.conftest import STANDS
@@ -51,6 +52,23 @@ def test_a_choice_of_what_is_revealed_already_is_refused() -> None:
     tokens[1, 0] = 2
     with pytest.raises(MaskwalkError, match="nothing else; it did not in round 0"):
         decode(ChoosesAll(), ORACLE, tokens, streams=Streams(0, 2))
+
+
+class KeepsAll(DrawFirst):
+    """Every draw, and what was there before."""
+
+    def keep(self, view: View, drawn: Tensor, state: State) -> tuple[Tensor, State]:
+        return torch.ones_like(view.masked), state
+
+
+@pytest.mark.parametrize("rows", [2, 8_000])  # numpy's canvas, and torch's
+def test_to_keep_what_is_revealed_changes_nothing(rows: int) -> None:
+    tokens = torch.full((rows, LAW.length), MASK)
+    tokens[1, 0] = 2
+    done = decode(KeepsAll(), ORACLE, tokens, seed=0)
+    assert done.tokens[1, 0] == 2 and (done.calls == 1).all() and (done.tokens != MASK).all()
+    one = decode("random(block=5)", ORACLE, tokens, seed=0)
+    assert torch.equal(done.tokens, one.tokens)
 
 
 def test_counts_stop_when_a_row_is_complete() -> None:

@@ -97,7 +97,7 @@ def true_places(kept: Any) -> Int[Tensor, " n"]:
 
 def written(numbers: np.ndarray, places: np.ndarray, values: Tensor, kept: Tensor) -> np.ndarray:
     """A copy of `numbers` in which the `values` (packed) for `places` stand where they are kept."""
-    new, some = numbers.copy(), kept.numpy()
+    new, some = numbers.copy(), kept.numpy() & places
     new[some] = values.numpy()[some[places]]
     return new
 

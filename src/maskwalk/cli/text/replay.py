@@ -119,7 +119,10 @@ def replay(
     out.print(table)
     out.print(f"{count} passages of {passages.tokens.shape[1]} tokens; ± half of a 95 % interval.")
     if lossy:
-        out.print("lost: passages that the truncated draw cannot produce along so many paths.")
+        out.print(
+            "lost: passages that the truncated draw cannot produce along so many paths; bits are "
+            "of the rest."
+        )
 
 
 def _rows(done: "Paths", first: "Paths | None", sizes: "Tensor") -> list[dict[str, Any]]:
