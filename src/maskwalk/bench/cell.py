@@ -180,13 +180,13 @@ def run_cell(
     world, rows = build_world(cell.world), cell.count * cell.per_prompt
     check_sequences(rows, world.length)
     denoiser = denoiser_of(cell, device)
+    sampler = (SAMPLERS.build(cell.sampler) if sampler is None else sampler).in_world(world)
+    if hasattr(denoiser, "check_rows"):  # before the prompts, which may take long themselves
+        denoiser.check_rows(rows, _least_calls(sampler, world.length))
     prompts = _prompts(cell.task, cell.count, cell.seed, cell.world, version)
     draw = DRAWS.build(cell.draw)
     start = prompts.tokens.repeat_interleave(cell.per_prompt, 0).to(device)
     start = torch.where(start == world.vocab_size, denoiser.mask_id, start)
-    sampler = (SAMPLERS.build(cell.sampler) if sampler is None else sampler).in_world(world)
-    if hasattr(denoiser, "check_rows"):
-        denoiser.check_rows(rows, _least_calls(sampler, world.length))
     batch = BATCH if start.device.type == "cpu" else ACCELERATOR_BATCH
     batch = max(1, min(batch, batch * MARGINALS // (world.length * world.vocab_size)))
     asked_before = impossible_evidence(denoiser)
