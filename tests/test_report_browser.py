@@ -261,7 +261,7 @@ def test_a_third_world_is_drawn_with_its_own_metric(open_page: Any):
     assert "n = 256; ± half of a 95 % interval" in words
     assert tab.locator("#budgets tbody tr").count() == 1
     tab.set_viewport_size({"width": 390, "height": 800})
-    assert tab.evaluate("document.documentElement.scrollWidth") <= 390
+    tab.wait_for_function("document.documentElement.scrollWidth <= 390", timeout=5_000)
 
 
 @pytest.mark.parametrize("records", [[], small(modes=1)], ids=["alone", "with records"])
